@@ -1,0 +1,49 @@
+# Every target works as the first command typed on a machine with only Python 3.11+ and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+.DEFAULT_GOAL := help
+.PHONY: help run test test-slow lint format benchmark clean
+
+help:  ## Show this help
+	@grep -hE '^[a-z-]+:.*?## ' $(MAKEFILE_LIST) | awk 'BEGIN {FS = ":.*?## "}; {printf "  make %-11s %s\n", $$1, $$2}'
+
+run: $(VENV)/.run  ## Plan the built-in example fleet and draw its time-energy frontier
+	@$(BIN)/fedplan plan --example --energy-weight 0.3 --plot frontier.png
+
+test: $(VENV)/.dev  ## Run every fast check: tests, properties, doctests (about two minutes)
+	$(BIN)/pytest -n auto -q -m "not slow"
+
+test-slow: $(VENV)/.dev  ## Run the checks that need minutes or gigabytes
+	$(BIN)/pytest -q -m slow
+
+lint: $(VENV)/.dev  ## Check style, types and import contracts
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/.dev  ## Rewrite the code in the house style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+benchmark: $(VENV)/.run  ## Time the planner from 100 to 1,000,000 devices
+	$(BIN)/python benchmarks/plan_scaling.py
+
+clean:  ## Remove the virtual environment and everything generated
+	rm -rf $(VENV) dist frontier.png .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "fedplan needs Python 3.11 or newer; $(PYTHON) is older. Try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.run: pyproject.toml | $(BIN)/python
+	@echo "Installing fedplan into $(VENV) (once) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml | $(BIN)/python
+	@echo "Installing fedplan and its development tools into $(VENV) (once) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@ $(VENV)/.run

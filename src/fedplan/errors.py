@@ -1,0 +1,59 @@
+"""What can go wrong, and the exit code each kind maps to.
+
+FedplanError            1  anything fedplan raises on purpose
+└── InputError          2  the request or a file is wrong; carries every problem found
+
+A request that is well formed but impossible (no plan meets the deadline) is not an error: it is
+the status of a result, and the command line turns it into exit code 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+EXIT_INFEASIBLE = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """One thing wrong with the input, and where it stands.
+
+    >>> str(Problem(message="must be > 0, but got 0.", source="fleet.csv", line=7, column="count"))
+    'fleet.csv, line 7, column count: must be > 0, but got 0.'
+    """
+
+    message: str
+    source: str | None = None
+    line: int | None = None
+    column: str | None = None
+
+    def __str__(self) -> str:
+        places = [
+            self.source,
+            None if self.line is None else f"line {self.line}",
+            None if self.column is None else f"column {self.column}",
+        ]
+        where = ", ".join(place for place in places if place)
+        return f"{where}: {self.message}" if where else self.message
+
+
+class FedplanError(Exception):
+    """Base of every error fedplan raises on purpose."""
+
+    exit_code = 1
+
+
+class InputError(FedplanError, ValueError):
+    """Wrong input; `problems` lists everything found, not only the first."""
+
+    exit_code = 2
+
+    def __init__(self, problems: str | Problem | Iterable[str | Problem]) -> None:
+        if isinstance(problems, str | Problem):
+            problems = [problems]
+        self.problems = tuple(
+            Problem(message=problem) if isinstance(problem, str) else problem
+            for problem in problems
+        )
+        super().__init__("\n".join(str(problem) for problem in self.problems))

@@ -1,0 +1,1 @@
+"""The mathematics: pure functions over frozen values; numpy and scipy only."""

@@ -1,0 +1,106 @@
+"""Convergence: how many rounds a (K, E) needs, by the paper's bound or the refined one."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fedplan.errors import InputError
+from fedplan.theory.fleet import FloatArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """The gap to the best loss after R rounds is at most (a0 + E^2 (b0 + c0 s(K))) / (E R).
+
+    `c0` is the refined bound's own weight for sampling only K clients; the paper's bound
+    (its Eq. 16) is c0 = b0, which is what leaving it out means.
+
+    >>> Bound(a0=3750.0, b0=1.0)
+    Bound(a0=3750.0, b0=1.0, c0=1.0)
+    """
+
+    a0: float
+    b0: float
+    c0: float
+
+    def __init__(self, *, a0: float, b0: float, c0: float | None = None) -> None:
+        values = {"a0": a0, "b0": b0, "c0": b0 if c0 is None else c0}
+        problems = [
+            f"`{name} >= 0 and finite` must hold, but got {name}={value}."
+            for name, value in values.items()
+            if not (0 <= value < 1e100)
+        ]
+        if not problems and not any(values.values()):
+            problems.append("`a0 + b0 + c0 > 0` must hold, but all three are 0.")
+        if problems:
+            raise InputError(problems)
+        for name, value in values.items():
+            object.__setattr__(self, name, float(value))
+
+    @classmethod
+    def from_ratio(cls, ratio: float) -> Bound:
+        """Build the paper's bound in relative units from rho = A0 / B0 alone."""
+        return cls(a0=ratio, b0=1.0)
+
+    @property
+    def as_in_paper(self) -> Bound:
+        """The same a0 and b0 with the paper's c0 = b0."""
+        return Bound(a0=self.a0, b0=self.b0)
+
+    def fewest_rounds_steps(self) -> float:
+        """E that needs the fewest rounds at K = N, sqrt(a0 / b0); infinite where b0 = 0.
+
+        Past it rounds, time and energy all grow with E for every K, so no optimum lies there.
+        """
+        return math.sqrt(self.a0 / self.b0) if self.b0 else math.inf
+
+
+def sampling_variance(clients_per_round: ArrayLike, num_clients: int) -> FloatArray:
+    """s(K) = (N - K) / (K (N - 1)): 1 at K = 1, 0 at K = N; 0 for a fleet of one.
+
+    >>> sampling_variance([1, 5, 10], 10).round(4).tolist()
+    [1.0, 0.1111, 0.0]
+    """
+    k = np.asarray(clients_per_round, dtype=np.float64)
+    return np.asarray((num_clients - k) / (k * max(num_clients - 1, 1)))
+
+
+def drift(bound: Bound, clients_per_round: ArrayLike, num_clients: int) -> FloatArray:
+    """The coefficient of E^2 in the bound, b0 + c0 s(K): what long local runs cost in rounds."""
+    return np.asarray(bound.b0 + bound.c0 * sampling_variance(clients_per_round, num_clients))
+
+
+def rounds_for_gap(
+    bound: Bound,
+    clients_per_round: ArrayLike,
+    local_steps: ArrayLike,
+    num_clients: int,
+    target_gap: float = 1.0,
+) -> FloatArray:
+    """R(K, E) = (a0 + E^2 (b0 + c0 s(K))) / (E gap), Eq. 20; continuous, arrays broadcast.
+
+    >>> float(rounds_for_gap(Bound(a0=100.0, b0=1.0), 4, 10, num_clients=4, target_gap=0.5))
+    40.0
+    """
+    steps = np.asarray(local_steps, dtype=np.float64)
+    spread = drift(bound, clients_per_round, num_clients)
+    return np.asarray((bound.a0 / steps + steps * spread) / target_gap)
+
+
+def gap_after_rounds(
+    bound: Bound,
+    clients_per_round: ArrayLike,
+    local_steps: ArrayLike,
+    num_clients: int,
+    rounds: ArrayLike,
+) -> FloatArray:
+    """Upper bound of the gap to the best loss after R rounds, Eq. 16.
+
+    >>> float(gap_after_rounds(Bound(a0=100.0, b0=1.0), 4, 10, num_clients=4, rounds=40))
+    0.5
+    """
+    return rounds_for_gap(bound, clients_per_round, local_steps, num_clients) / np.asarray(rounds)

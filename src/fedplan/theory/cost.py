@@ -1,0 +1,210 @@
+"""Cost: seconds and joules of a round and of a whole training, and what they are worth."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fedplan.errors import InputError
+from fedplan.theory.convergence import Bound, rounds_for_gap
+from fedplan.theory.fleet import Fleet, FloatArray
+from fedplan.theory.stragglers import SlowestClient
+
+SECONDS_PER_HOUR = 3600.0
+JOULES_PER_KWH = 3.6e6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Objective:
+    """What is minimised: a rate per second, per joule and per client that takes part in a round."""
+
+    per_second: float
+    per_joule: float
+    per_client_round: float = 0.0
+    unit: str = "weighted s and J"
+
+    @classmethod
+    def weighted(cls, energy_weight: float) -> Objective:
+        """The paper's (1 - gamma) seconds + gamma joules, Eq. 8.
+
+        >>> Objective.weighted(0.25)
+        Objective(per_second=0.75, per_joule=0.25, per_client_round=0.0, unit='weighted s and J')
+        """
+        if not 0 <= energy_weight <= 1:
+            raise InputError(
+                f"`0 <= energy_weight <= 1` must hold, but got energy_weight={energy_weight}. "
+                "0 minimises time alone, 1 energy alone."
+            )
+        return cls(per_second=1.0 - energy_weight, per_joule=float(energy_weight))
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether nothing costs anything."""
+        return self.per_second == self.per_joule == self.per_client_round == 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prices:
+    """Prices instead of a weight: money for time, energy, participation, traffic and carbon.
+
+    per_hour : money an hour of training (what waiting, or the server, costs).
+    per_kwh : money a kilowatt-hour the devices use.
+    per_client_round : money each time a client takes part in a round.
+    per_mb, mb_per_client_round : money a megabyte, and megabytes a client moves in a round.
+    co2_g_per_kwh, per_kg_co2 : carbon intensity of the electricity, and money a kilogram of CO2.
+
+    Where no money is given but a carbon intensity is, the cost is grams of CO2.
+
+    >>> Prices(per_hour=3.6, per_kwh=0.36).objective().per_second
+    0.001
+    """
+
+    per_hour: float = 0.0
+    per_kwh: float = 0.0
+    per_client_round: float = 0.0
+    per_mb: float = 0.0
+    mb_per_client_round: float = 0.0
+    co2_g_per_kwh: float = 0.0
+    per_kg_co2: float = 0.0
+
+    def __post_init__(self) -> None:
+        given = {name: getattr(self, name) for name in self.__slots__}
+        problems = [
+            f"`{name} >= 0 and finite` must hold, but got {name}={value}."
+            for name, value in given.items()
+            if not 0 <= value < math.inf
+        ]
+        if not problems and not any(given.values()):
+            problems.append("at least one price must be > 0. Give, say, per_hour and per_kwh.")
+        for price, amount in (
+            ("per_mb", "mb_per_client_round"),
+            ("per_kg_co2", "co2_g_per_kwh"),
+        ):
+            if given[price] and not given[amount]:
+                problems.append(
+                    f"{price}={given[price]} has nothing to multiply. Give {amount} too."
+                )
+        if problems:
+            raise InputError(problems)
+
+    def objective(self) -> Objective:
+        """The rates these prices amount to."""
+        money_per_kwh = self.per_kwh + self.per_kg_co2 * self.co2_g_per_kwh / 1000.0
+        money = Objective(
+            per_second=self.per_hour / SECONDS_PER_HOUR,
+            per_joule=money_per_kwh / JOULES_PER_KWH,
+            per_client_round=self.per_client_round + self.per_mb * self.mb_per_client_round,
+            unit="money",
+        )
+        if not money.is_zero:
+            return money
+        return Objective(
+            per_second=0.0, per_joule=self.co2_g_per_kwh / JOULES_PER_KWH, unit="g CO2"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """What training with one (K, E) is expected to take, to the target gap."""
+
+    clients_per_round: int
+    local_steps: int
+    expected_rounds: float
+    time_s: float
+    energy_j: float
+    cost: float
+
+    @property
+    def rounds(self) -> int:
+        """Whole rounds: the ceiling of `expected_rounds`."""
+        return math.ceil(self.expected_rounds * (1 - 1e-12))
+
+
+def round_time_s(fleet: Fleet, clients_per_round: int, local_steps: float) -> float:
+    """Expected seconds of one round, exact stragglers (Eq. 14).
+
+    >>> round_time_s(Fleet(step_time_s=[1.0, 2.0], comm_time_s=0.5), 2, local_steps=3)
+    6.5
+    """
+    slowest = SlowestClient(fleet, local_steps, min_clients_per_round=clients_per_round)
+    return float(slowest.round_time_s(clients_per_round)[0])
+
+
+def mean_round_time_s(fleet: Fleet, local_steps: float) -> float:
+    """The paper's approximation of a round's seconds, t_p E + t_m (Eq. 18): no straggler.
+
+    >>> mean_round_time_s(Fleet(step_time_s=[1.0, 2.0], comm_time_s=0.5), local_steps=3)
+    5.0
+    """
+    return fleet.mean("step_time_s") * local_steps + fleet.mean("comm_time_s")
+
+
+def round_energy_j(fleet: Fleet, clients_per_round: ArrayLike, local_steps: ArrayLike) -> FloatArray:
+    """Expected joules of one round over all its clients, K (e_p E + e_m) (Lemma 1, Eq. 10).
+
+    >>> fleet = Fleet(step_time_s=1.0, comm_time_s=0.5, step_energy_j=[2.0, 4.0])
+    >>> float(round_energy_j(fleet, 2, local_steps=3))
+    18.0
+    """
+    steps = np.asarray(local_steps, dtype=np.float64)
+    per_client = fleet.mean("step_energy_j") * steps + fleet.mean("comm_energy_j")
+    return np.asarray(np.asarray(clients_per_round, dtype=np.float64) * per_client)
+
+
+def predict(
+    fleet: Fleet,
+    bound: Bound,
+    objective: Objective,
+    clients_per_round: int,
+    local_steps: int,
+    *,
+    target_gap: float = 1.0,
+    exact_stragglers: bool = True,
+) -> Prediction:
+    """Rounds, seconds, joules and cost of training with (K, E) to the target gap (Eq. 15).
+
+    `exact_stragglers=False` prices a round at the mean time, as the paper's P3 does.
+
+    >>> fleet = Fleet(step_time_s=[0.1, 0.2], comm_time_s=1.0)
+    >>> predict(fleet, Bound(a0=100.0, b0=1.0), Objective.weighted(0.0), 2, 10).time_s
+    60.0
+    """
+    _check_setting(fleet, clients_per_round, local_steps)
+    rounds = float(
+        rounds_for_gap(bound, clients_per_round, local_steps, len(fleet), target_gap)
+    )
+    if exact_stragglers:
+        seconds = round_time_s(fleet, clients_per_round, local_steps)
+    else:
+        seconds = mean_round_time_s(fleet, local_steps)
+    joules = float(round_energy_j(fleet, clients_per_round, local_steps))
+    cost = (
+        objective.per_second * seconds
+        + objective.per_joule * joules
+        + objective.per_client_round * clients_per_round
+    )
+    return Prediction(
+        clients_per_round=clients_per_round,
+        local_steps=local_steps,
+        expected_rounds=rounds,
+        time_s=seconds * rounds,
+        energy_j=joules * rounds,
+        cost=cost * rounds,
+    )
+
+
+def _check_setting(fleet: Fleet, clients_per_round: int, local_steps: int) -> None:
+    problems = []
+    if not 1 <= clients_per_round <= len(fleet):
+        problems.append(
+            "`1 <= clients_per_round <= num_clients` must hold, but got "
+            f"clients_per_round={clients_per_round}, num_clients={len(fleet)}. "
+            "Lower clients_per_round or add devices."
+        )
+    if local_steps < 1:
+        problems.append(f"`local_steps >= 1` must hold, but got local_steps={local_steps}.")
+    if problems:
+        raise InputError(problems)

@@ -1,0 +1,243 @@
+"""The certified global integer optimum of the expected cost with exact stragglers.
+
+Outer approximation. At a fixed E the devices are ranked once (an *anchor*), and the expected
+slowest client is known exactly at some K (*knots*). Two facts turn that into a lower bound of the
+cost at every (K, E), in closed form:
+
+- the round time is convex in E, so the anchor's line step_s * E + comm_s lies below it at all E;
+- the round time is concave in K, so the chord between two knots lies below it at all K between.
+
+The smallest lower bound names the next (K, E) to look at exactly: its E becomes an anchor, or its
+K a knot. When the smallest lower bound belongs to a point already known exactly, that point is
+the optimum and nothing is left to prove. Limits on time, energy and rounds are functions of the
+same shape, so the same bounds rule out what cannot meet them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedplan.theory.convergence import Bound, drift
+from fedplan.theory.cost import Objective
+from fedplan.theory.fleet import Fleet, FloatArray, IntArray
+from fedplan.theory.steps import best_integer_steps, optimal_steps, steps_within, training_cost
+from fedplan.theory.stragglers import SlowestClient
+
+PRECISION = 1e-12  # relative; costs closer than this are equal in floating point
+LIMIT_SLACK = 1e-9  # relative; a limit is met if it is exceeded by no more
+_KNOT_WORK = 1 << 18  # devices weighed to know every K exactly; above it knots are spaced out
+_KNOT_RATIO = 1.15  # their spacing then: chords are within about 0.2% of the time
+_KNOTS_A_REFINEMENT = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """A cost to minimise over integer (K, E): everything in the unit of a target gap of 1."""
+
+    fleet: Fleet
+    bound: Bound
+    objective: Objective
+    clients_range: tuple[int, int]
+    steps_range: tuple[int, int]
+    max_time_s: float | None = None
+    max_energy_j: float | None = None
+    max_rounds: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Optimum:
+    """The optimum and its proof: no integer (K, E) costs less than `lower_bound`."""
+
+    clients_per_round: int
+    local_steps: int
+    cost: float
+    lower_bound: float
+
+
+def minimise(problem: Problem) -> Optimum | None:
+    """Solve `problem` to global optimality; None where no (K, E) meets its limits."""
+    return _Search(problem).run()
+
+
+@dataclass(slots=True)
+class _Anchor:
+    """One E with the devices ranked at it: exact at its knots, a lower bound everywhere else."""
+
+    slowest: SlowestClient
+    knots: IntArray
+    step_s: FloatArray
+    comm_s: FloatArray
+
+    @property
+    def local_steps(self) -> int:
+        return int(self.slowest.local_steps)
+
+    def add_knots(self, ks: IntArray) -> None:
+        new = np.setdiff1d(ks, self.knots)
+        step_s, comm_s = self.slowest.step_and_comm_s(new)
+        where = np.searchsorted(self.knots, new)
+        self.knots = np.insert(self.knots, where, new)
+        self.step_s = np.insert(self.step_s, where, step_s)
+        self.comm_s = np.insert(self.comm_s, where, comm_s)
+
+
+class _Search:
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        fleet, n = problem.fleet, len(problem.fleet)
+        self.energy_per_step = fleet.mean("step_energy_j")
+        self.energy_per_round = fleet.mean("comm_energy_j")
+        self.alive = np.arange(problem.clients_range[0], problem.clients_range[1] + 1)
+        self.drift = drift(problem.bound, self.alive, n)
+        self.anchors: list[_Anchor] = []  # by rising E
+        # One row an anchor, one column an alive K: lower bound of the cost, and the E it is at.
+        self.bounds = np.empty((0, self.alive.size))
+        self.steps = np.empty((0, self.alive.size), dtype=np.int64)
+        self.best: tuple[float, int, int] | None = None
+
+    def run(self) -> Optimum | None:
+        self._add_anchor(self._first_guess())
+        while True:
+            self._prune()
+            if not self.alive.size:
+                break
+            row, column = np.unravel_index(np.argmin(self.bounds), self.bounds.shape)
+            anchor, k = self.anchors[row], int(self.alive[column])
+            steps = int(self.steps[row, column])
+            if steps != anchor.local_steps:
+                self._add_anchor(steps)
+            else:
+                self._add_knots(int(row), k)
+        if self.best is None:
+            return None
+        cost, k, e = self.best
+        # Every other point was discarded for a lower bound of at least `cost`, to PRECISION.
+        return Optimum(clients_per_round=k, local_steps=e, cost=cost, lower_bound=cost)
+
+    def _first_guess(self) -> int:
+        """E where the mean device would be best off at a middling K."""
+        lowest, highest = self.problem.steps_range
+        fleet, objective = self.problem.fleet, self.problem.objective
+        k = float(np.sqrt(self.alive[0] * self.alive[-1]))
+        per_step = objective.per_second * fleet.mean("step_time_s")
+        per_round = objective.per_second * fleet.mean("comm_time_s")
+        guess = optimal_steps(
+            per_step + objective.per_joule * k * self.energy_per_step,
+            per_round + k * (objective.per_joule * self.energy_per_round + objective.per_client_round),
+            self.problem.bound.a0,
+            self.drift[self.alive.size // 2],
+        )
+        return int(np.clip(np.rint(guess), lowest, highest))
+
+    def _add_anchor(self, local_steps: int) -> None:
+        low, high = int(self.alive[0]), int(self.alive[-1])
+        slowest = SlowestClient(self.problem.fleet, local_steps, min_clients_per_round=low)
+        knots = self._knots()
+        anchor = _Anchor(slowest, knots, *slowest.step_and_comm_s(knots))
+        row = sum(other.local_steps < local_steps for other in self.anchors)
+        self.anchors.insert(row, anchor)
+        self.bounds = np.insert(self.bounds, row, np.inf, axis=0)
+        self.steps = np.insert(self.steps, row, 0, axis=0)
+        self._record_exact(anchor, knots[(knots >= low) & (knots <= high)])
+        # The neighbours' stretch of E has shrunk too.
+        for changed in range(max(row - 1, 0), min(row + 2, len(self.anchors))):
+            self._bound(changed)
+
+    def _knots(self) -> IntArray:
+        if self.alive.size * self.problem.fleet.count.size <= _KNOT_WORK:
+            return self.alive
+        low, high = float(self.alive[0]), float(self.alive[-1])
+        size = int(np.ceil(np.log(high / low) / np.log(_KNOT_RATIO))) + 3
+        return np.unique(np.rint(np.geomspace(low, high, size)).astype(np.int64))
+
+    def _add_knots(self, row: int, k: int) -> None:
+        anchor = self.anchors[row]
+        spread = np.linspace(0, self.alive.size - 1, _KNOTS_A_REFINEMENT).astype(np.int64)
+        knots = np.union1d(self.alive[spread], [k])
+        anchor.add_knots(knots)
+        self._record_exact(anchor, knots)
+        self._bound(row)
+
+    def _lines(
+        self, ks: IntArray, step_s: FloatArray, comm_s: FloatArray
+    ) -> Iterator[tuple[FloatArray, FloatArray, float | None]]:
+        """Cost, then each limited quantity: its amount a step, a round, and its limit."""
+        problem, objective = self.problem, self.problem.objective
+        energy_step, energy_round = ks * self.energy_per_step, ks * self.energy_per_round
+        yield (
+            objective.per_second * step_s + objective.per_joule * energy_step,
+            objective.per_second * comm_s
+            + objective.per_joule * energy_round
+            + objective.per_client_round * ks,
+            None,
+        )
+        if problem.max_time_s is not None:
+            yield step_s, comm_s, problem.max_time_s
+        if problem.max_energy_j is not None:
+            yield energy_step, energy_round, problem.max_energy_j
+        if problem.max_rounds is not None:
+            yield np.zeros(ks.size), np.ones(ks.size), problem.max_rounds
+
+    def _bound(self, row: int) -> None:
+        """Lower bound of the cost of every alive K over this anchor's stretch of E."""
+        a0, anchor = self.problem.bound.a0, self.anchors[row]
+        first, last = self._stretch(row)
+        low = np.full(self.alive.size, first)
+        high = np.full(self.alive.size, last)
+        (per_step, per_round, _), *limited = self._lines(
+            self.alive,
+            np.interp(self.alive, anchor.knots, anchor.step_s),
+            np.interp(self.alive, anchor.knots, anchor.comm_s),
+        )
+        for step, round_, limit in limited:
+            assert limit is not None
+            allowed = limit * (1 + LIMIT_SLACK)
+            fit_low, fit_high = steps_within(step, round_, a0, self.drift, allowed, first, last)
+            low, high = np.maximum(low, fit_low), np.minimum(high, fit_high)
+        possible = low <= high
+        low, high = np.where(possible, low, first), np.where(possible, high, first)
+        steps = best_integer_steps(per_step, per_round, a0, self.drift, low, high)
+        cost = training_cost(per_step, per_round, a0, self.drift, steps)
+        self.bounds[row] = np.where(possible, cost, np.inf)
+        self.steps[row] = steps
+
+    def _stretch(self, row: int) -> tuple[int, int]:
+        """The integers E nearest to this anchor, in ratio."""
+
+        def between(left: int) -> int:
+            lower, upper = self.anchors[left].local_steps, self.anchors[left + 1].local_steps
+            return int(np.sqrt(lower * upper))
+
+        lowest, highest = self.problem.steps_range
+        first = lowest if row == 0 else between(row - 1) + 1
+        last = highest if row == len(self.anchors) - 1 else between(row)
+        return first, last
+
+    def _record_exact(self, anchor: _Anchor, ks: IntArray) -> None:
+        """Keep the cheapest point known exactly that meets every limit."""
+        a0, n = self.problem.bound.a0, len(self.problem.fleet)
+        where = np.searchsorted(anchor.knots, ks)
+        spread = drift(self.problem.bound, ks, n)
+        (per_step, per_round, _), *limited = self._lines(
+            ks, anchor.step_s[where], anchor.comm_s[where]
+        )
+        cost = training_cost(per_step, per_round, a0, spread, anchor.local_steps)
+        for step, round_, limit in limited:
+            assert limit is not None
+            amount = training_cost(step, round_, a0, spread, anchor.local_steps)
+            cost = np.where(amount <= limit * (1 + LIMIT_SLACK), cost, np.inf)
+        position = int(np.argmin(cost))
+        found = (float(cost[position]), int(ks[position]), anchor.local_steps)
+        if np.isfinite(found[0]) and (self.best is None or found < self.best):
+            self.best = found
+
+    def _prune(self) -> None:
+        """Drop every K that cannot beat the best known point."""
+        ceiling = np.inf if self.best is None else self.best[0] * (1 - PRECISION)
+        keep = self.bounds.min(axis=0) < ceiling
+        if not keep.all():
+            self.alive, self.drift = self.alive[keep], self.drift[keep]
+            self.bounds, self.steps = self.bounds[:, keep], self.steps[:, keep]
