@@ -34,8 +34,10 @@ class Bound:
             for name, value in values.items()
             if not (0 <= value < 1e100)
         ]
-        if not problems and not any(values.values()):
-            problems.append("`a0 + b0 + c0 > 0` must hold, but all three are 0.")
+        if not problems and a0 == b0 == 0:
+            problems.append(
+                "`a0 + b0 > 0` must hold, but both are 0: all clients would need no round at all."
+            )
         if problems:
             raise InputError(problems)
         for name, value in values.items():

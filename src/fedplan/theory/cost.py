@@ -142,7 +142,9 @@ def mean_round_time_s(fleet: Fleet, local_steps: float) -> float:
     return fleet.mean("step_time_s") * local_steps + fleet.mean("comm_time_s")
 
 
-def round_energy_j(fleet: Fleet, clients_per_round: ArrayLike, local_steps: ArrayLike) -> FloatArray:
+def round_energy_j(
+    fleet: Fleet, clients_per_round: ArrayLike, local_steps: ArrayLike
+) -> FloatArray:
     """Expected joules of one round over all its clients, K (e_p E + e_m) (Lemma 1, Eq. 10).
 
     >>> fleet = Fleet(step_time_s=1.0, comm_time_s=0.5, step_energy_j=[2.0, 4.0])
@@ -173,9 +175,7 @@ def predict(
     60.0
     """
     _check_setting(fleet, clients_per_round, local_steps)
-    rounds = float(
-        rounds_for_gap(bound, clients_per_round, local_steps, len(fleet), target_gap)
-    )
+    rounds = float(rounds_for_gap(bound, clients_per_round, local_steps, len(fleet), target_gap))
     if exact_stragglers:
         seconds = round_time_s(fleet, clients_per_round, local_steps)
     else:

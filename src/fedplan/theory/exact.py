@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fedplan.theory.constraints import LIMIT_SLACK
 from fedplan.theory.convergence import Bound, drift
 from fedplan.theory.cost import Objective
 from fedplan.theory.fleet import Fleet, FloatArray, IntArray
@@ -27,7 +28,6 @@ from fedplan.theory.steps import best_integer_steps, optimal_steps, steps_within
 from fedplan.theory.stragglers import SlowestClient
 
 PRECISION = 1e-12  # relative; costs closer than this are equal in floating point
-LIMIT_SLACK = 1e-9  # relative; a limit is met if it is exceeded by no more
 _KNOT_WORK = 1 << 18  # devices weighed to know every K exactly; above it knots are spaced out
 _KNOT_RATIO = 1.15  # their spacing then: chords are within about 0.2% of the time
 _KNOTS_A_REFINEMENT = 5
@@ -126,7 +126,8 @@ class _Search:
         per_round = objective.per_second * fleet.mean("comm_time_s")
         guess = optimal_steps(
             per_step + objective.per_joule * k * self.energy_per_step,
-            per_round + k * (objective.per_joule * self.energy_per_round + objective.per_client_round),
+            per_round
+            + k * (objective.per_joule * self.energy_per_round + objective.per_client_round),
             self.problem.bound.a0,
             self.drift[self.alive.size // 2],
         )

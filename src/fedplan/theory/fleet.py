@@ -21,8 +21,10 @@ MAX_VALUE = 1e60  # seconds or joules; products of a few such numbers stay finit
 
 def quantity_requirement(quantity: str) -> str:
     """State what a value of this column must satisfy; the single wording used in every error."""
-    return "must be a finite number > 0" if quantity == "step_time_s" else (
-        "must be a finite number >= 0"
+    return (
+        "must be a finite number > 0"
+        if quantity == "step_time_s"
+        else ("must be a finite number >= 0")
     )
 
 
@@ -43,7 +45,7 @@ class Fleet:
     device : optional names, one an entry.
 
     >>> fleet = Fleet(step_time_s=[0.1, 0.3], comm_time_s=[2.0, 1.0], count=[3, 1])
-    >>> len(fleet), fleet.mean("step_time_s")
+    >>> len(fleet), round(fleet.mean("step_time_s"), 3)
     (4, 0.15)
     """
 
@@ -175,9 +177,7 @@ def draw_fleet(
     return Fleet(**columns)
 
 
-def _draw(
-    size: int, mean: float, sd: float, law: str, random: np.random.Generator
-) -> FloatArray:
+def _draw(size: int, mean: float, sd: float, law: str, random: np.random.Generator) -> FloatArray:
     if mean == 0 or sd == 0:
         return np.full(size, float(mean))
     if law == "lognormal":
@@ -232,7 +232,9 @@ def _problems(arrays: dict[str, FloatArray], device: Sequence[str] | None) -> li
             )
         )
     elif count.sum() > MAX_CLIENTS:
-        problems.append(Problem(column="count", message=f"adds up to over {MAX_CLIENTS:,} devices."))
+        problems.append(
+            Problem(column="count", message=f"adds up to over {MAX_CLIENTS:,} devices.")
+        )
     if device is not None and len(device) != count.size:
         problems.append(
             Problem(

@@ -27,7 +27,7 @@ def closed_form_clients(
     ...     comm_energy_j=2e-2)
     >>> k = closed_form_clients(fleet, Bound(a0=3750.0, b0=1.0), Objective.weighted(0.45), 28.6)
     >>> round(k, 2)
-    4.68
+    4.71
     """
     n = len(fleet)
     shared = objective.per_second * (
@@ -50,10 +50,9 @@ def closed_form_steps(
     fleet: Fleet, bound: Bound, objective: Objective, clients_per_round: float
 ) -> float:
     """The real E that minimises P3 at a fixed K: the corrected Eq. 23, by Cardano's formula."""
-    per_step = (
-        objective.per_second * fleet.mean("step_time_s")
-        + objective.per_joule * clients_per_round * fleet.mean("step_energy_j")
-    )
+    per_step = objective.per_second * fleet.mean(
+        "step_time_s"
+    ) + objective.per_joule * clients_per_round * fleet.mean("step_energy_j")
     per_round = (
         objective.per_second * fleet.mean("comm_time_s")
         + objective.per_joule * clients_per_round * fleet.mean("comm_energy_j")
@@ -63,7 +62,9 @@ def closed_form_steps(
     return float(optimal_steps(per_step, per_round, bound.a0, spread))
 
 
-def printed_steps(fleet: Fleet, bound: Bound, energy_weight: float, clients_per_round: float) -> float:
+def printed_steps(
+    fleet: Fleet, bound: Bound, energy_weight: float, clients_per_round: float
+) -> float:
     """Eq. 23 with its coefficient as printed, about 19% too large; kept for the errata alone."""
     time, energy = 2.0 * (1.0 - energy_weight), energy_weight * clients_per_round
     numerator = time * fleet.mean("step_time_s") + energy * fleet.mean("step_energy_j")

@@ -76,7 +76,9 @@ class SlowestClient:
     def _reach(self, k: int) -> int:
         """How many of the slowest groups hold all but a negligible part of the probability."""
         slower = self.num_clients * -np.expm1(-_NEGLIGIBLE / k)
-        return max(1, int(np.searchsorted(self._slower, min(slower, self.num_clients - k), "right")))
+        return max(
+            1, int(np.searchsorted(self._slower, min(slower, self.num_clients - k), "right"))
+        )
 
     def _weights(self, ks: IntArray, kept: int) -> FloatArray:
         """Probability that each group, slowest first, holds the slowest of K clients; K x group."""

@@ -1,0 +1,103 @@
+"""Constraints: the ranges of K and E, and the limits on time, energy and rounds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedplan.errors import InputError
+from fedplan.theory.convergence import Bound
+from fedplan.theory.fleet import FloatArray
+
+LIMIT_SLACK = 1e-9  # relative; a limit is met if it is exceeded by no more
+MAX_STEPS = 10**9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constraints:
+    """What a plan must respect. Limits apply to the expected totals until the target is reached."""
+
+    deadline_s: float | None = None
+    energy_budget_j: float | None = None
+    max_rounds: int | None = None
+    min_clients_per_round: int = 1
+    max_clients_per_round: int | None = None
+    min_local_steps: int = 1
+    max_local_steps: int | None = None
+
+    def __post_init__(self) -> None:
+        problems = [
+            f"`{name} > 0 and finite` must hold, but got {name}={value}."
+            for name in ("deadline_s", "energy_budget_j", "max_rounds")
+            if (value := getattr(self, name)) is not None and not 0 < value < math.inf
+        ]
+        for what in ("clients_per_round", "local_steps"):
+            low, high = getattr(self, f"min_{what}"), getattr(self, f"max_{what}")
+            if low < 1 or (high is not None and high < low):
+                problems.append(
+                    f"`1 <= min_{what} <= max_{what}` must hold, but got "
+                    f"min_{what}={low}, max_{what}={high}."
+                )
+        if problems:
+            raise InputError(problems)
+
+    @property
+    def limits_totals(self) -> bool:
+        """Whether time, energy or rounds are limited."""
+        return any(
+            limit is not None for limit in (self.deadline_s, self.energy_budget_j, self.max_rounds)
+        )
+
+    def clients_range(self, num_clients: int) -> tuple[int, int]:
+        """Smallest and largest K allowed in a fleet of this size."""
+        if self.min_clients_per_round > num_clients:
+            raise InputError(
+                "`min_clients_per_round <= num_clients` must hold, but got "
+                f"min_clients_per_round={self.min_clients_per_round}, num_clients={num_clients}. "
+                "Lower min_clients_per_round or add devices."
+            )
+        return self.min_clients_per_round, min(
+            self.max_clients_per_round or num_clients, num_clients
+        )
+
+    def steps_range(self, *bounds: Bound) -> tuple[int, int]:
+        """Smallest and largest E worth looking at.
+
+        Past sqrt(a0 / b0) rounds, seconds and joules all grow with E at every K, so no optimum
+        and no point that meets a limit is lost by stopping there.
+        """
+        furthest = max(bound.fewest_rounds_steps() for bound in bounds)
+        if self.max_local_steps is None and furthest > MAX_STEPS:
+            raise InputError(
+                "`b0 > 0` or `max_local_steps` must be given: with this bound "
+                f"({bounds[0] if len(bounds) == 1 else 'one of the bounds'}) more local steps "
+                "always help, so there is no best number of them. Give max_local_steps."
+            )
+        useful = math.ceil(furthest) if furthest <= MAX_STEPS else MAX_STEPS
+        highest = min(self.max_local_steps or MAX_STEPS, useful)
+        return self.min_local_steps, max(self.min_local_steps, highest)
+
+    def met(
+        self, time_s: FloatArray, energy_j: FloatArray, rounds: FloatArray
+    ) -> NDArray[np.bool_]:
+        """Where these totals respect every limit."""
+        allowed = np.ones(np.broadcast(time_s, energy_j, rounds).shape, dtype=bool)
+        for limit, total in (
+            (self.deadline_s, time_s),
+            (self.energy_budget_j, energy_j),
+            (self.max_rounds, rounds),
+        ):
+            if limit is not None:
+                allowed &= total <= limit * (1 + LIMIT_SLACK)
+        return allowed
+
+    def relaxations(self) -> Iterator[tuple[str, Constraints]]:
+        """Each constraint that was given, by name, with what is left without it."""
+        free = Constraints()
+        for name in self.__slots__:
+            if getattr(self, name) != getattr(free, name):
+                yield name, replace(self, **{name: getattr(free, name)})

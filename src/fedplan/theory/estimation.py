@@ -1,0 +1,316 @@
+"""Estimation: from a few pilots to the bound, with intervals and an honest status.
+
+Between its two losses a pilot needs E (R_b - R_a) = D (a0 + E^2 (b0 + c0 s(K))) local steps a
+client (Eq. 26), where D is the same unknown for all pilots. So a0, b0 and c0 come out in units of
+1 / D: "rounds" then means rounds from the upper to the lower loss, and the choice of (K, E), which
+depends on ratios alone, needs nothing more.
+
+`joint` fits all pilots at once by non-negative least squares on relative errors. Intervals are
+profile likelihood: with five or so pilots a bootstrap resamples designs that cannot even be
+fitted, and it is inconsistent where a coefficient sits on its bound of zero; the profile is exact
+for linear models, respects the bound, and opens up by itself where the pilots say nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Literal
+
+import numpy as np
+
+from fedplan.errors import InputError
+from fedplan.theory.constraints import Constraints
+from fedplan.theory.convergence import Bound, sampling_variance
+from fedplan.theory.fleet import FloatArray
+from fedplan.theory.joint_fit import CONFIDENCE, Interval, JointFit
+from fedplan.theory.pilots import Pilot
+
+Method = Literal["joint", "pairwise"]
+
+# Belsley, Kuh and Welsch: above 30 a column of the design is all but a mixture of the others.
+MAX_CONDITION = 30.0
+MAX_CORRELATION = 0.95  # of log K and log E over the pilots
+MAX_SAMPLING_RATIO = 50.0  # c0 / b0 allowed for where the pilots leave c0 open
+TRUSTED_REACH = 2  # plans go no further than this many times the most local steps piloted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """A bound estimated from pilots, in units of the pilots' own descent.
+
+    status : "ok"; "ill-conditioned" where the pilots cannot tell the effects apart; or
+        "unidentified" where they fix nothing, and then `bound` is None.
+    ratio, ratio_interval : a0 / b0, infinite where b0 may be 0.
+    intervals : of a0, b0 and c0, at `CONFIDENCE`.
+    plausible : bounds at the ends of every interval, the input of the robust plan.
+    suggested_pilot : the (K, E) that would settle most.
+    max_local_steps : how far past the pilots the fit is trusted.
+    """
+
+    method: Method
+    status: Literal["ok", "ill-conditioned", "unidentified"]
+    bound: Bound | None
+    ratio: float
+    ratio_interval: Interval
+    intervals: dict[str, Interval]
+    plausible: tuple[Bound, ...]
+    relative_error: float
+    pairs_used: int
+    pairs_rejected: int
+    suggested_pilot: tuple[int, int] | None
+    max_local_steps: int
+    message: str
+
+    @property
+    def success(self) -> bool:
+        """Whether there is a bound to plan with."""
+        return self.bound is not None
+
+    def within_reach(self, constraints: Constraints) -> Constraints:
+        """These constraints, with local steps limited to what the pilots support if they are not.
+
+        >>> pilots = [Pilot(clients_per_round=k, local_steps=e, upper_loss=2, lower_loss=1,
+        ...     rounds_to_upper=0, rounds_to_lower=9) for k, e in ((1, 5), (2, 10), (5, 5))]
+        >>> estimate_bound(pilots, 9).within_reach(Constraints()).max_local_steps
+        20
+        """
+        if constraints.max_local_steps is not None:
+            return constraints
+        reach = max(self.max_local_steps, constraints.min_local_steps)
+        return replace(constraints, max_local_steps=reach)
+
+
+def estimate_bound(
+    pilots: Sequence[Pilot], num_clients: int, *, method: Method = "joint"
+) -> Estimate:
+    """Estimate a0, b0 and c0 from two or more pilots.
+
+    >>> runs = [(3, 30, 40, 70), (20, 20, 60, 98), (20, 45, 40, 66), (3, 70, 30, 62)]
+    >>> pilots = [Pilot(clients_per_round=k, local_steps=e, upper_loss=1.5, lower_loss=1.3,
+    ...     rounds_to_upper=a, rounds_to_lower=b) for k, e, a, b in runs]
+    >>> estimate = estimate_bound(pilots, num_clients=100)
+    >>> estimate.status, round(estimate.ratio)
+    ('ok', 2444)
+    """
+    _check(pilots, num_clients)
+    if method == "pairwise":
+        return _pairwise_estimate(pilots, num_clients)
+    if method == "joint":
+        return _joint_estimate(pilots, num_clients)
+    raise InputError(f"method must be 'joint' or 'pairwise', but got {method!r}.")
+
+
+def pair_ratios(pilots: Sequence[Pilot], num_clients: int) -> FloatArray:
+    """A0 / B0 from every pair of pilots (Eq. 27); NaN where a pair divides by zero."""
+    ratios = []
+    for one, other in combinations(pilots, 2):
+        y1, y2 = one.iterations, other.iterations
+        x1, x2 = _paper_drift(one, num_clients), _paper_drift(other, num_clients)
+        ratios.append((y2 * x1 - y1 * x2) / (y1 - y2) if y1 != y2 else math.nan)
+    return np.array(ratios)
+
+
+def estimation_overhead(pilots: Sequence[Pilot], rounds: float, local_steps: int) -> float:
+    """The paper's overhead ratio (Eq. 28): pilot iterations over training iterations.
+
+    >>> pilot = Pilot(clients_per_round=2, local_steps=10, upper_loss=1.0, lower_loss=0.5,
+    ...     rounds_to_upper=5, rounds_to_lower=20)
+    >>> estimation_overhead([pilot, pilot], rounds=100, local_steps=8)
+    0.5
+    """
+    return sum(p.rounds_to_lower * p.local_steps for p in pilots) / (rounds * local_steps)
+
+
+def _check(pilots: Sequence[Pilot], num_clients: int) -> None:
+    problems = []
+    if len(pilots) < 2:
+        problems.append(
+            f"`number of pilots >= 2` must hold, but got {len(pilots)}. Run another pilot with a "
+            "different clients_per_round and local_steps."
+        )
+    problems += [
+        "`clients_per_round <= num_clients` must hold, but pilot "
+        f"{position} has clients_per_round={pilot.clients_per_round}, num_clients={num_clients}."
+        for position, pilot in enumerate(pilots, start=1)
+        if pilot.clients_per_round > num_clients
+    ]
+    levels = sorted({(pilot.upper_loss, pilot.lower_loss) for pilot in pilots})
+    if len(levels) > 1:
+        shown = ", ".join(f"{upper} -> {lower}" for upper, lower in levels[:5])
+        problems.append(
+            "every pilot must descend between the same two losses, or their rounds cannot be "
+            f"compared, but got {shown}. Read the rounds off at common losses."
+        )
+    if problems:
+        raise InputError(problems)
+
+
+def _paper_drift(pilot: Pilot, num_clients: int) -> float:
+    spread = float(sampling_variance(pilot.clients_per_round, num_clients))
+    return (1.0 + spread) * pilot.local_steps**2
+
+
+def _pairwise_estimate(pilots: Sequence[Pilot], num_clients: int) -> Estimate:
+    ratios = pair_ratios(pilots, num_clients)
+    undefined, negative = int(np.isnan(ratios).sum()), int((ratios < 0).sum())
+    used = ratios[ratios >= 0]
+    counts = (
+        f"{used.size} of {ratios.size} pairs used; {undefined} divide by zero and {negative} give "
+        "a negative ratio."
+    )
+    if not used.size:
+        return _unidentified("pairwise", pilots, num_clients, f"No usable pair: {counts}")
+    ratio, spread = float(used.mean()), (float(used.min()), float(used.max()))
+    scale = float(np.mean([p.iterations / (ratio + _paper_drift(p, num_clients)) for p in pilots]))
+    return Estimate(
+        method="pairwise",
+        status="ok" if used.size == ratios.size else "ill-conditioned",
+        bound=Bound(a0=ratio * scale, b0=scale),
+        ratio=ratio,
+        ratio_interval=spread,
+        intervals={},
+        plausible=tuple(Bound.from_ratio(value) for value in (ratio, *spread)),
+        relative_error=math.nan,
+        pairs_used=int(used.size),
+        pairs_rejected=undefined + negative,
+        suggested_pilot=None,
+        max_local_steps=_reach(pilots),
+        message=f"a0/b0 is the mean over pairs of pilots, as in the paper; the interval is their "
+        f"range. {counts} The joint method uses every pilot at once and is steadier.",
+    )
+
+
+def _joint_estimate(pilots: Sequence[Pilot], num_clients: int) -> Estimate:
+    fit = JointFit(pilots, num_clients)
+    if not fit.identified:
+        return _unidentified(
+            "joint", pilots, num_clients, "The pilots all say the same thing twice."
+        )
+    a0, b0, c0 = (float(value) for value in fit.coefficients)
+    intervals, corners = {}, []
+    for which, name in enumerate(("a0", "b0", "c0")):
+        intervals[name], fits = fit.interval(which)
+        corners += fits
+    ratio_interval, fits = fit.ratio_interval()
+    corners += fits
+    concerns = _concerns(fit, pilots, num_clients, b0)
+    suggestion = suggest_pilot(pilots, num_clients) if concerns else None
+    advice = (
+        f" Add a pilot at clients_per_round={suggestion[0]}, local_steps={suggestion[1]}."
+        if suggestion
+        else ""
+    )
+    ratios = pair_ratios(pilots, num_clients)
+    return Estimate(
+        method="joint",
+        status="ill-conditioned" if concerns else "ok",
+        bound=Bound(a0=a0, b0=b0, c0=c0),
+        ratio=a0 / b0 if b0 else math.inf,
+        ratio_interval=ratio_interval,
+        intervals=intervals,
+        plausible=_plausible(np.array([a0, b0, c0]), corners, intervals["c0"]),
+        relative_error=fit.relative_error,
+        pairs_used=int((ratios >= 0).sum()),
+        pairs_rejected=int((~(ratios >= 0)).sum()),
+        suggested_pilot=suggestion,
+        max_local_steps=_reach(pilots),
+        message=f"One fit of {len(pilots)} pilots, typical error {fit.relative_error:.0%}, "
+        f"{CONFIDENCE:.0%} intervals.{' '.join(['', *concerns])}{advice}",
+    )
+
+
+def _concerns(fit: JointFit, pilots: Sequence[Pilot], num_clients: int, b0: float) -> list[str]:
+    concerns = []
+    if num_clients > 1 and not fit.full_rank:
+        concerns.append(
+            "The pilots cannot tell clients_per_round's effect from local_steps': c0 = b0, as in "
+            "the paper, is assumed."
+        )
+    elif num_clients > 1 and (fit.condition > MAX_CONDITION or _moved_together(pilots)):
+        concerns.append(
+            "The pilots moved clients_per_round and local_steps together, so only the formula "
+            "tells their effects apart (c0 is weakly supported)."
+        )
+    if b0 == 0:
+        concerns.append(
+            "The pilots show no price of long local runs (b0 = 0), so a0/b0 has no finite value."
+        )
+    return concerns
+
+
+def _moved_together(pilots: Sequence[Pilot]) -> bool:
+    clients = np.log([p.clients_per_round for p in pilots])
+    steps = np.log([p.local_steps for p in pilots])
+    if np.ptp(clients) == 0 or np.ptp(steps) == 0:
+        return False  # one of them did not move at all, which the rank says
+    return bool(abs(np.corrcoef(clients, steps)[0, 1]) > MAX_CORRELATION)
+
+
+def suggest_pilot(pilots: Sequence[Pilot], num_clients: int) -> tuple[int, int]:
+    """The (K, E) that best tells a0, b0 and c0 apart together with the pilots there are.
+
+    It is the candidate with the largest determinant of the information matrix (D-optimal), K from
+    2 to N and E within what was piloted already.
+    """
+    steps = np.array([p.local_steps for p in pilots], dtype=np.float64)
+    k_grid = np.unique(np.rint(np.geomspace(min(2, num_clients), num_clients, 12)))
+    e_grid = np.unique(np.rint(np.geomspace(steps.min(), steps.max(), 12)))
+    fit = JointFit(pilots, num_clients)
+    if fit.identified:
+        reference = fit.coefficients
+    else:
+        reference = np.array(
+            [float(fit.iterations.mean()), fit.iterations.mean() / np.mean(steps**2), 0]
+        )
+    information = fit.columns.T @ fit.columns
+    best, choice = -math.inf, (1, 1)
+    for k in k_grid:
+        for e in e_grid:
+            row = np.array([1.0, e**2, e**2 * float(sampling_variance(k, num_clients))])
+            row /= max(float(row @ reference), 1e-300)
+            _, gained = np.linalg.slogdet(
+                information + np.outer(row, row) + 1e-9 * np.diag(np.diag(information) + 1e-300)
+            )
+            if gained > best:
+                best, choice = float(gained), (int(k), int(e))
+    return choice
+
+
+def _plausible(
+    centre: FloatArray, corners: list[FloatArray], c0_interval: Interval
+) -> tuple[Bound, ...]:
+    """The centre and the ends of every interval; an open c0 is closed at a generous multiple."""
+    if math.isinf(c0_interval[1]):
+        corners = [*corners, np.array([*centre[:2], MAX_SAMPLING_RATIO * max(centre[1], 1e-300)])]
+    unique = {tuple(float(f"{value:.12g}") for value in fit) for fit in corners if fit[:2].any()}
+    ordered = [tuple(centre), *sorted(unique - {tuple(centre)})]
+    return tuple(Bound(a0=a0, b0=b0, c0=c0) for a0, b0, c0 in ordered)
+
+
+def _reach(pilots: Sequence[Pilot]) -> int:
+    return TRUSTED_REACH * max(pilot.local_steps for pilot in pilots)
+
+
+def _unidentified(
+    method: Method, pilots: Sequence[Pilot], num_clients: int, reason: str
+) -> Estimate:
+    ratios = pair_ratios(pilots, num_clients)
+    k, e = suggest_pilot(pilots, num_clients)
+    return Estimate(
+        method=method,
+        status="unidentified",
+        bound=None,
+        ratio=math.nan,
+        ratio_interval=(0.0, math.inf),
+        intervals={},
+        plausible=(),
+        relative_error=math.nan,
+        pairs_used=int((ratios >= 0).sum()),
+        pairs_rejected=int((~(ratios >= 0)).sum()),
+        suggested_pilot=(k, e),
+        max_local_steps=_reach(pilots),
+        message=f"{reason} Add a pilot at clients_per_round={k}, local_steps={e}.",
+    )

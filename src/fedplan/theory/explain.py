@@ -1,0 +1,94 @@
+"""Explanations: a plan in plain words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fedplan.theory.constraints import Constraints
+from fedplan.theory.cost import Prediction
+
+_WORDS = {
+    "deadline_s": ("the deadline", "fastest possible is {0.time_s:,.4g} s"),
+    "energy_budget_j": ("the energy budget", "least possible energy is {0.energy_j:,.4g} J"),
+    "max_rounds": ("the limit on rounds", "fewest possible is {0.rounds:,} rounds"),
+    "min_clients_per_round": ("the minimum of clients per round", ""),
+    "max_clients_per_round": ("the maximum of clients per round", ""),
+    "min_local_steps": ("the minimum of local steps", ""),
+    "max_local_steps": ("the maximum of local steps", ""),
+}
+
+
+def explain_plan(
+    method: str,
+    prediction: Prediction,
+    gap: float | None,
+    num_clients: int,
+    binding: Sequence[str],
+    regret: float | None,
+    alternatives: Sequence[tuple[str, float]],
+    costs_nothing: bool,
+) -> str:
+    """One paragraph: the choice, why it can be trusted, and what others would pay."""
+    sentences = [
+        f"Use {prediction.clients_per_round:,} of {num_clients:,} clients per round and "
+        f"{prediction.local_steps:,} local steps.",
+        _trust(method, gap, regret),
+    ]
+    if costs_nothing:
+        sentences.append("Every setting costs nothing by these weights, so the fastest is taken.")
+    if binding:
+        names = " and ".join(_WORDS[name][0] for name in binding)
+        sentences.append(f"Without {names} it would be cheaper.")
+    sentences += [
+        f"{name[0].upper()}{name[1:]} costs {_difference(ratio)}."
+        for name, ratio in alternatives
+        if method != "paper" or name != "the paper's method"
+    ]
+    return " ".join(sentence for sentence in sentences if sentence)
+
+
+def _trust(method: str, gap: float | None, regret: float | None) -> str:
+    if method == "exact":
+        return "No other setting is cheaper under this bound (proven, gap 0)."
+    if regret is not None:
+        slack = "" if not gap else f" (no setting can get below {max(regret - gap, 0):.1%})"
+        return (
+            f"Whichever of the plausible bounds is true, it costs at most {regret:.1%} more than "
+            f"the best setting would{slack}."
+        )
+    return (
+        "This is the paper's Algorithm 2: it takes every round at the mean device's speed and "
+        "weighs sampling by c0 = b0; time, energy and cost are by that model."
+    )
+
+
+def _difference(ratio: float) -> str:
+    if abs(ratio - 1) < 5e-4:
+        return "the same"
+    if ratio >= 10:
+        return f"{ratio:,.0f} times as much"
+    return f"{abs(ratio - 1):.1%} {'more' if ratio > 1 else 'less'}"
+
+
+def explain_infeasible(constraints: Constraints, attainable: dict[str, Prediction]) -> str:
+    """Which limits cannot be met, what the best attainable is, and what to change."""
+    limits = {name: getattr(constraints, name) for name in attainable}
+    reached = {
+        "deadline_s": lambda p: p.time_s,
+        "energy_budget_j": lambda p: p.energy_j,
+        "max_rounds": lambda p: p.expected_rounds,
+    }
+    parts = []
+    alone = False
+    for name, best in attainable.items():
+        what, template = _WORDS[name]
+        impossible = reached[name](best) > limits[name] * (1 + 1e-9)
+        alone = alone or impossible
+        parts.append(
+            f"{what[0].upper()}{what[1:]} is {limits[name]:,.6g}; the {template.format(best)}, at "
+            f"clients_per_round={best.clients_per_round:,}, local_steps={best.local_steps:,}."
+        )
+    head = "No setting meets the limits" + (
+        "." if alone else " together, though each alone can be."
+    )
+    return f"{head} {' '.join(parts)} Raise the limit, the target gap, or widen the ranges."

@@ -1,0 +1,146 @@
+"""The time-energy frontier: every (K, E) that nothing else beats on both, and its energy weight."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedplan.theory.constraints import Constraints
+from fedplan.theory.convergence import Bound, drift
+from fedplan.theory.cost import Objective
+from fedplan.theory.fleet import Fleet, FloatArray, IntArray
+from fedplan.theory.grid import Surface, cost_surface, lattice
+from fedplan.theory.steps import optimal_steps
+
+# Every (K, E) is looked at while devices x grid points stay below this; then a lattice is.
+_FULL_WORK = 3e8
+_LATTICE = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrontierPoint:
+    """A non-dominated (K, E).
+
+    `energy_weight_from` and `energy_weight_to` bound the gammas for which it is the cheapest; both
+    are None where it is non-dominated, but some other point is cheaper at every gamma.
+    """
+
+    clients_per_round: int
+    local_steps: int
+    time_s: float
+    energy_j: float
+    energy_weight_from: float | None
+    energy_weight_to: float | None
+
+
+def compute_frontier(
+    fleet: Fleet,
+    bound: Bound,
+    *,
+    target_gap: float = 1.0,
+    constraints: Constraints | None = None,
+) -> list[FrontierPoint]:
+    """All non-dominated (K, E) by rising time, so falling energy; exact stragglers.
+
+    Complete up to some thousand devices; above, a lattice of (K, E) in equal ratios is searched.
+
+    >>> fleet = Fleet(step_time_s=[0.1, 0.11, 0.12], comm_time_s=1.0, comm_energy_j=[2.0, 3.0, 1.0])
+    >>> for point in compute_frontier(fleet, Bound(a0=100.0, b0=1.0, c0=9.0)):
+    ...     print(point.clients_per_round, point.local_steps, round(point.energy_weight_from, 2))
+    3 6 0.0
+    3 7 0.02
+    3 8 0.18
+    3 9 0.41
+    3 10 0.76
+    """
+    limits = constraints or Constraints()
+    ks, es = _grid(fleet, bound, limits)
+    surface = cost_surface(fleet, bound, Objective.weighted(0.0), ks, es, target_gap=target_gap)
+    allowed = limits.met(surface.time_s, surface.energy_j, surface.expected_rounds)
+    rows, columns = np.nonzero(allowed)
+    kept = _non_dominated(surface.time_s[rows, columns], surface.energy_j[rows, columns])
+    return _points(surface, rows[kept], columns[kept])
+
+
+def _grid(fleet: Fleet, bound: Bound, limits: Constraints) -> tuple[IntArray, IntArray]:
+    low_k, high_k = limits.clients_range(len(fleet))
+    low_e, high_e = limits.steps_range(bound)
+    if not limits.limits_totals:
+        # Time and energy are convex in E, so at each K nothing outside their two minima is
+        # non-dominated. The straggler's comm/step ratio lies between the devices' extremes.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratios = fleet.comm_time_s / fleet.step_time_s
+        energy = optimal_steps(
+            fleet.mean("step_energy_j"),
+            fleet.mean("comm_energy_j"),
+            bound.a0,
+            drift(bound, np.array([low_k, high_k]), len(fleet)),
+        )
+        time = optimal_steps(
+            1.0,
+            np.array([[ratios.min()], [ratios.max()]]),
+            bound.a0,
+            drift(bound, np.array([low_k, high_k]), len(fleet)),
+        )
+        both = np.concatenate([energy.ravel(), time.ravel()])
+        low_e, high_e = (
+            int(np.clip(np.floor(both.min()), low_e, high_e)),
+            int(np.clip(np.ceil(min(both.max(), high_e)), low_e, high_e)),
+        )
+    entries = fleet.count.size
+    if entries * float(high_k - low_k + 1) * (high_e - low_e + 1) <= _FULL_WORK:
+        return np.arange(low_k, high_k + 1), np.arange(low_e, high_e + 1)
+    return lattice(low_k, high_k, _LATTICE), lattice(low_e, high_e, _LATTICE // 2)
+
+
+def _non_dominated(time_s: FloatArray, energy_j: FloatArray) -> IntArray:
+    """Positions of the non-dominated points by rising time; of equal points the first."""
+    order = np.lexsort((energy_j, time_s))
+    best_so_far = np.minimum.accumulate(np.concatenate([[np.inf], energy_j[order][:-1]]))
+    return order[energy_j[order] < best_so_far] if order.size else order
+
+
+def _points(surface: Surface, rows: IntArray, columns: IntArray) -> list[FrontierPoint]:
+    time_s, energy_j = surface.time_s[rows, columns], surface.energy_j[rows, columns]
+    weights = _energy_weights(time_s, energy_j)
+    return [
+        FrontierPoint(
+            clients_per_round=int(surface.clients_per_round[row]),
+            local_steps=int(surface.local_steps[column]),
+            time_s=float(time),
+            energy_j=float(energy),
+            energy_weight_from=start,
+            energy_weight_to=end,
+        )
+        for row, column, time, energy, (start, end) in zip(
+            rows, columns, time_s, energy_j, weights, strict=True
+        )
+    ]
+
+
+def _energy_weights(
+    time_s: FloatArray, energy_j: FloatArray
+) -> list[tuple[float, float] | tuple[None, None]]:
+    """The gammas that select each point: the slopes of the lower convex hull on either side."""
+    hull: list[int] = []
+    for i in range(time_s.size):
+        while len(hull) >= 2 and _turning_weight(time_s, energy_j, hull[-2], hull[-1]) >= (
+            _turning_weight(time_s, energy_j, hull[-1], i)
+        ):
+            hull.pop()
+        hull.append(i)
+    turns = [
+        _turning_weight(time_s, energy_j, left, right)
+        for left, right in zip(hull, hull[1:], strict=False)
+    ]
+    ranges: list[tuple[float, float] | tuple[None, None]] = [(None, None)] * time_s.size
+    for position, start, end in zip(hull, [0.0, *turns], [*turns, 1.0], strict=True):
+        ranges[position] = (start, end)
+    return ranges
+
+
+def _turning_weight(time_s: FloatArray, energy_j: FloatArray, left: int, right: int) -> float:
+    """The gamma at which two points cost the same: (1-g) dt = g (-de)."""
+    longer, saved = time_s[right] - time_s[left], energy_j[left] - energy_j[right]
+    return float(longer / (longer + saved))

@@ -1,0 +1,82 @@
+"""Grids over (K, E): the cost surface, and the round times that frontier and regret share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fedplan.theory.convergence import Bound, rounds_for_gap
+from fedplan.theory.cost import Objective, round_energy_j
+from fedplan.theory.fleet import Fleet, FloatArray, IntArray
+from fedplan.theory.stragglers import SlowestClient
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Surface:
+    """Predictions for every pair of `clients_per_round` (rows) and `local_steps` (columns)."""
+
+    clients_per_round: IntArray
+    local_steps: IntArray
+    expected_rounds: FloatArray
+    time_s: FloatArray
+    energy_j: FloatArray
+    cost: FloatArray
+
+
+def lattice(low: int, high: int, size: int) -> IntArray:
+    """All integers from low to high if at most `size`, else about `size` of them in ratio.
+
+    >>> lattice(1, 5, 10).tolist(), lattice(1, 1000, 4).tolist()
+    ([1, 2, 3, 4, 5], [1, 10, 100, 1000])
+    """
+    if high - low < size:
+        return np.arange(low, high + 1)
+    return np.unique(np.rint(np.geomspace(low, high, size)).astype(np.int64))
+
+
+def round_times_s(fleet: Fleet, clients_per_round: IntArray, local_steps: IntArray) -> FloatArray:
+    """Expected seconds of a round, exact stragglers; one row a K, one column an E."""
+    lowest = int(clients_per_round.min())
+    columns = [
+        SlowestClient(fleet, int(e), min_clients_per_round=lowest).round_time_s(clients_per_round)
+        for e in local_steps
+    ]
+    return np.stack(columns, axis=1)
+
+
+def cost_surface(
+    fleet: Fleet,
+    bound: Bound,
+    objective: Objective,
+    clients_per_round: ArrayLike,
+    local_steps: ArrayLike,
+    *,
+    target_gap: float = 1.0,
+) -> Surface:
+    """Rounds, seconds, joules and cost over a grid of (K, E).
+
+    >>> fleet = Fleet(step_time_s=[0.1, 0.2], comm_time_s=1.0)
+    >>> surface = cost_surface(fleet, Bound(a0=100.0, b0=1.0), Objective.weighted(0), [1, 2], [10])
+    >>> surface.time_s.round(1).tolist()
+    [[75.0], [60.0]]
+    """
+    ks = np.atleast_1d(np.asarray(clients_per_round, dtype=np.int64))
+    es = np.atleast_1d(np.asarray(local_steps, dtype=np.int64))
+    k, e = ks[:, np.newaxis], es[np.newaxis, :]
+    rounds = rounds_for_gap(bound, k, e, len(fleet), target_gap)
+    seconds, joules = round_times_s(fleet, ks, es), round_energy_j(fleet, k, e)
+    per_round = (
+        objective.per_second * seconds
+        + objective.per_joule * joules
+        + objective.per_client_round * k
+    )
+    return Surface(
+        clients_per_round=ks,
+        local_steps=es,
+        expected_rounds=rounds,
+        time_s=seconds * rounds,
+        energy_j=joules * rounds,
+        cost=per_round * rounds,
+    )

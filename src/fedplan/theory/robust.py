@@ -1,0 +1,171 @@
+"""Robust choice: the (K, E) with the smallest regret over a set of plausible bounds.
+
+The regret of (K, E) under one bound is what it costs above that bound's own optimum, relatively.
+Cost is linear in (a0, b0, c0) and the optimum is concave in it, so regret is quasi-convex: its
+worst case over the convex hull of the given bounds is its worst case over the bounds themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedplan.theory.constraints import Constraints
+from fedplan.theory.convergence import Bound, drift
+from fedplan.theory.cost import Objective, round_energy_j
+from fedplan.theory.fleet import Fleet, FloatArray, IntArray
+from fedplan.theory.grid import lattice, round_times_s
+
+_FULL_WORK = 1e8  # devices x (K, E) pairs up to which every pair is looked at
+_LATTICE = 64  # points an axis otherwise, then again between the neighbours of the best
+_CHUNK = 1 << 22
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RobustOptimum:
+    """The choice, its regret, and a regret that no integer (K, E) can go below."""
+
+    clients_per_round: int
+    local_steps: int
+    regret: float
+    lower_bound: float
+
+
+def minimise_regret(
+    fleet: Fleet,
+    bounds: Sequence[Bound],
+    objective: Objective,
+    constraints: Constraints,
+    *,
+    target_gap: float = 1.0,
+    quantile: float = 1.0,
+) -> RobustOptimum | None:
+    """The (K, E) whose `quantile` of regrets over `bounds` is smallest; 1 is the worst case.
+
+    Limits must hold under at least that share of the bounds; None where no (K, E) does that.
+    Up to some thousand devices every (K, E) is looked at; above, lattices that close in on the
+    best, and `lower_bound` says how much they can have missed.
+    """
+    low_k, high_k = constraints.clients_range(len(fleet))
+    low_e, high_e = constraints.steps_range(*bounds)
+    pairs = float(high_k - low_k + 1) * (high_e - low_e + 1)
+    size = max(high_k, high_e) if pairs * fleet.count.size <= _FULL_WORK else _LATTICE
+    ks, es = lattice(low_k, high_k, size), lattice(low_e, high_e, size)
+    table = _Table(fleet, bounds, objective, constraints, target_gap, ks, es)
+    optima = table.optima(quantile)
+    if optima is None:
+        return None
+    lower_bound = table.regret_lower_bound(optima, quantile)
+    while True:
+        regret = table.regrets(optima, quantile)
+        row, column = np.unravel_index(np.argmin(regret), regret.shape)
+        finer_k = _between_neighbours(table.ks, int(row))
+        finer_e = _between_neighbours(table.es, int(column))
+        if finer_k.size <= 3 and finer_e.size <= 3:
+            break
+        table = _Table(fleet, bounds, objective, constraints, target_gap, finer_k, finer_e)
+        found = table.optima(quantile)
+        if found is None:  # pragma: no cover - the best of the coarser lattice is in the finer one
+            break
+        optima = np.minimum(optima, found)
+    best = float(regret[row, column])
+    return RobustOptimum(
+        clients_per_round=int(table.ks[row]),
+        local_steps=int(table.es[column]),
+        regret=best,
+        lower_bound=min(best, lower_bound),
+    )
+
+
+class _Table:
+    """Costs of a lattice of (K, E) under every bound: a0 * x + drift(K) * y with two tables."""
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        bounds: Sequence[Bound],
+        objective: Objective,
+        constraints: Constraints,
+        target_gap: float,
+        ks: IntArray,
+        es: IntArray,
+    ) -> None:
+        self.ks, self.es, self.constraints, self.gap = ks, es, constraints, target_gap
+        k, self.steps = ks[:, np.newaxis], es[np.newaxis, :].astype(np.float64)
+        self.seconds, self.joules = round_times_s(fleet, ks, es), round_energy_j(fleet, k, es)
+        self.per_round = (
+            objective.per_second * self.seconds
+            + objective.per_joule * self.joules
+            + objective.per_client_round * k
+        )
+        self.a0 = np.array([bound.a0 for bound in bounds])
+        self.drift = np.stack([drift(bound, ks, len(fleet)) for bound in bounds])
+
+    def rounds(self, rows: slice) -> FloatArray:
+        """Rounds needed; bound x K x E."""
+        a0 = self.a0[:, np.newaxis, np.newaxis]
+        return (a0 / self.steps + self.drift[:, rows, np.newaxis] * self.steps) / self.gap
+
+    def _row_chunks(self) -> list[slice]:
+        rows = max(1, _CHUNK // (self.a0.size * self.es.size))
+        return [slice(start, start + rows) for start in range(0, self.ks.size, rows)]
+
+    def _costs(self, rows: slice, quantile: float) -> FloatArray:
+        """Cost under every bound, infinite where the limits fail too often; bound x K x E."""
+        rounds = self.rounds(rows)
+        costs = self.per_round[rows] * rounds
+        if self.constraints.limits_totals:
+            met = self.constraints.met(
+                self.seconds[rows] * rounds, self.joules[rows] * rounds, rounds
+            )
+            costs[:, met.mean(axis=0) < quantile - 1e-12] = np.inf
+        return costs
+
+    def optima(self, quantile: float) -> FloatArray | None:
+        """The lowest cost under each bound; None where nothing meets the limits."""
+        lowest = np.min(
+            [self._costs(rows, quantile).min(axis=(1, 2)) for rows in self._row_chunks()], axis=0
+        )
+        return lowest if np.isfinite(lowest).all() else None
+
+    def regrets(self, optima: FloatArray, quantile: float) -> FloatArray:
+        """The quantile over the bounds of each (K, E)'s regret; K x E."""
+        return np.concatenate(
+            [
+                _upper_quantile(self._costs(rows, quantile) / optima[:, None, None] - 1.0, quantile)
+                for rows in self._row_chunks()
+            ]
+        )
+
+    def regret_lower_bound(self, optima: FloatArray, quantile: float) -> float:
+        """A regret no integer (K, E) of the whole range beats, lattice points and cells alike.
+
+        In the cell from (K1, E1) to (K2, E2) a round costs least at K1, cost / E falls with E,
+        cost * E rises with E, and drift falls with K: four corner values bound both terms.
+        """
+        lowest = float(self.regrets(optima, quantile).min())
+        if (np.diff(self.ks) <= 1).all() and (np.diff(self.es) <= 1).all():
+            return lowest
+        k_next = np.minimum(np.arange(self.ks.size) + 1, self.ks.size - 1)
+        e_next = np.minimum(np.arange(self.es.size) + 1, self.es.size - 1)
+        falling = (self.per_round / self.steps)[:, e_next] / self.gap
+        rising = self.per_round * self.steps / self.gap
+        cells = [
+            (a0 * falling + spread[k_next, np.newaxis] * rising) / optimum - 1.0
+            for a0, spread, optimum in zip(self.a0, self.drift, optima, strict=True)
+        ]
+        return max(0.0, min(lowest, float(_upper_quantile(np.stack(cells), quantile).min())))
+
+
+def _upper_quantile(regrets: FloatArray, quantile: float) -> FloatArray:
+    """The smallest value that at least a share `quantile` of the first axis does not exceed."""
+    rank = max(int(np.ceil(quantile * regrets.shape[0] - 1e-9)) - 1, 0)
+    return np.asarray(np.partition(regrets, rank, axis=0)[rank])
+
+
+def _between_neighbours(lattice_points: IntArray, position: int) -> IntArray:
+    low = int(lattice_points[max(position - 1, 0)])
+    high = int(lattice_points[min(position + 1, lattice_points.size - 1)])
+    return lattice(low, high, _LATTICE)
