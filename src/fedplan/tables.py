@@ -7,6 +7,7 @@ import difflib
 import math
 import reprlib
 import secrets
+from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -86,7 +87,8 @@ def write_fleet(path: str | os.PathLike[str], fleet: Fleet) -> None:
         message = f"cannot be written ({error.strerror}): check the path {path}."
         raise _input_error([Problem(message=message)], path) from error
     finally:
-        draft.unlink(missing_ok=True)
+        with suppress(OSError):
+            draft.unlink()
 
 
 def _is_storable(name: str) -> bool:
@@ -171,8 +173,9 @@ def _header_problems(line: str, names: list[str], kind: str) -> Iterator[Problem
     known = _REQUIRED[kind] + _OPTIONAL[kind]
     unknown = [name for name in dict.fromkeys(names) if name not in known][:_MOST_PROBLEMS]
     if missing := [name for name in _REQUIRED[kind] if name not in names]:
-        found = ", ".join(map(reprlib.repr, names[:20]))
-        message = f"a {kind} file must have the column {', '.join(missing)}, but got {found}."
+        found = ", ".join(map(reprlib.repr, names[:20])) + ", ..." * (len(names) > 20)
+        message = f"a {kind} file must have the columns {', '.join(_REQUIRED[kind])}."
+        message += f" Missing: {', '.join(missing)}. Found: {found}."
         for other, columns in _REQUIRED.items():
             if set(columns) <= set(names):
                 yield Problem(message=f"{message} This looks like a {other} file.")
@@ -183,7 +186,7 @@ def _header_problems(line: str, names: list[str], kind: str) -> Iterator[Problem
         close = difflib.get_close_matches(name.lower(), absent, 1)
         remedy = f"Did you mean {close[0]}?" if close else "Remove it."
         message = f"is not a column of a {kind} file ({', '.join(known)}). {remedy}"
-        yield Problem(column=reprlib.repr(name), message=message)
+        yield Problem(column=reprlib.repr(name)[1:-1] or "(no name)", message=message)
     for name in known:
         if (times := names.count(name)) > 1:
             message = f"must stand once in the header, but got it {times} times. Remove one."
@@ -205,13 +208,13 @@ def _is_plain(block: str, lines: list[str]) -> bool:
 
 def _not_text(text: str) -> str:
     """Say what keeps this from being text; nothing where it is."""
-    byte = 0
     try:
         text.encode()
+        if "\0" not in text:
+            return ""
+        byte = 0
     except UnicodeEncodeError as error:
         byte = ord(text[error.start]) & 0xFF
-    if not byte and "\0" not in text:
-        return ""
     return f"is not UTF-8 text (byte 0x{byte:02x}): save as 'CSV UTF-8', not UTF-16 or Latin-1."
 
 
@@ -270,8 +273,8 @@ def _requirement(name: str) -> str:
 
 def _invalid(name: str, values: FloatArray) -> NDArray[np.bool_]:
     if name == "count":
-        fits = (values >= 1) & (values <= MAX_CLIENTS) & (values == np.floor(values))
-        return np.logical_not(fits)
+        wrong: NDArray[np.bool_] = ~((values >= 1) & (values <= MAX_CLIENTS) & (values % 1 == 0))
+        return wrong
     return invalid_quantity(name, values)
 
 
@@ -290,7 +293,7 @@ def _fleet_part(cells: _Cells, at: list[int]) -> tuple[_FleetPart, list[Problem]
 
 def _plain_fleet_part(names: list[str], lines: list[str]) -> _FleetPart | None:
     """Parse lines without quotes the fast way; None where anything at all looks wrong."""
-    if any(line.count(",") != len(names) - 1 for line in lines):
+    if {line.count(",") for line in lines} != {len(names) - 1}:
         return None
     numeric = [name for name in names if name != "device"]
     columns = [names.index(name) for name in numeric]

@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from fedplan.errors import InputError
 from fedplan.theory.convergence import Bound
-from fedplan.theory.fleet import FloatArray
 
 LIMIT_SLACK = 1e-9  # relative; a limit is met if it is exceeded by no more
 MAX_STEPS = 10**9
@@ -52,6 +51,10 @@ class Constraints:
             limit is not None for limit in (self.deadline_s, self.energy_budget_j, self.max_rounds)
         )
 
+    def ranges_only(self) -> Constraints:
+        """The ranges of K and E without the limits on totals."""
+        return replace(self, deadline_s=None, energy_budget_j=None, max_rounds=None)
+
     def clients_range(self, num_clients: int) -> tuple[int, int]:
         """Smallest and largest K allowed in a fleet of this size."""
         if self.min_clients_per_round > num_clients:
@@ -81,18 +84,18 @@ class Constraints:
         highest = min(self.max_local_steps or MAX_STEPS, useful)
         return self.min_local_steps, max(self.min_local_steps, highest)
 
-    def met(
-        self, time_s: FloatArray, energy_j: FloatArray, rounds: FloatArray
-    ) -> NDArray[np.bool_]:
+    def met(self, time_s: ArrayLike, energy_j: ArrayLike, rounds: ArrayLike) -> NDArray[np.bool_]:
         """Where these totals respect every limit."""
-        allowed = np.ones(np.broadcast(time_s, energy_j, rounds).shape, dtype=bool)
+        allowed = np.ones(
+            np.broadcast_shapes(*map(np.shape, (time_s, energy_j, rounds))), dtype=bool
+        )
         for limit, total in (
             (self.deadline_s, time_s),
             (self.energy_budget_j, energy_j),
             (self.max_rounds, rounds),
         ):
             if limit is not None:
-                allowed &= total <= limit * (1 + LIMIT_SLACK)
+                allowed &= np.asarray(total) <= limit * (1 + LIMIT_SLACK)
         return allowed
 
     def relaxations(self) -> Iterator[tuple[str, Constraints]]:

@@ -105,4 +105,5 @@ def gap_after_rounds(
     >>> float(gap_after_rounds(Bound(a0=100.0, b0=1.0), 4, 10, num_clients=4, rounds=40))
     0.5
     """
-    return rounds_for_gap(bound, clients_per_round, local_steps, num_clients) / np.asarray(rounds)
+    needed = rounds_for_gap(bound, clients_per_round, local_steps, num_clients)
+    return np.asarray(needed / np.asarray(rounds, dtype=np.float64))

@@ -162,25 +162,28 @@ class _Search:
         self._record_exact(anchor, knots)
         self._bound(row)
 
-    def _lines(
+    def _cost_line(
         self, ks: IntArray, step_s: FloatArray, comm_s: FloatArray
-    ) -> Iterator[tuple[FloatArray, FloatArray, float | None]]:
-        """Cost, then each limited quantity: its amount a step, a round, and its limit."""
-        problem, objective = self.problem, self.problem.objective
-        energy_step, energy_round = ks * self.energy_per_step, ks * self.energy_per_round
-        yield (
-            objective.per_second * step_s + objective.per_joule * energy_step,
-            objective.per_second * comm_s
-            + objective.per_joule * energy_round
-            + objective.per_client_round * ks,
-            None,
-        )
+    ) -> tuple[FloatArray, FloatArray]:
+        """What a local step and a round cost, given who is slowest."""
+        objective = self.problem.objective
+        per_step = objective.per_second * step_s + ks * (objective.per_joule * self.energy_per_step)
+        per_client = objective.per_joule * self.energy_per_round + objective.per_client_round
+        return per_step, objective.per_second * comm_s + ks * per_client
+
+    def _limited_lines(
+        self, ks: IntArray, step_s: FloatArray, comm_s: FloatArray
+    ) -> Iterator[tuple[FloatArray, FloatArray, float]]:
+        """Each limited total: its amount a step, a round, and the most it may come to."""
+        problem, slack = self.problem, 1 + LIMIT_SLACK
         if problem.max_time_s is not None:
-            yield step_s, comm_s, problem.max_time_s
+            yield step_s, comm_s, problem.max_time_s * slack
         if problem.max_energy_j is not None:
-            yield energy_step, energy_round, problem.max_energy_j
+            clients = ks.astype(np.float64)
+            per_step, per_round = clients * self.energy_per_step, clients * self.energy_per_round
+            yield per_step, per_round, problem.max_energy_j * slack
         if problem.max_rounds is not None:
-            yield np.zeros(ks.size), np.ones(ks.size), problem.max_rounds
+            yield np.zeros(ks.size), np.ones(ks.size), problem.max_rounds * slack
 
     def _bound(self, row: int) -> None:
         """Lower bound of the cost of every alive K over this anchor's stretch of E."""
@@ -188,15 +191,11 @@ class _Search:
         first, last = self._stretch(row)
         low = np.full(self.alive.size, first)
         high = np.full(self.alive.size, last)
-        (per_step, per_round, _), *limited = self._lines(
-            self.alive,
-            np.interp(self.alive, anchor.knots, anchor.step_s),
-            np.interp(self.alive, anchor.knots, anchor.comm_s),
-        )
-        for step, round_, limit in limited:
-            assert limit is not None
-            allowed = limit * (1 + LIMIT_SLACK)
-            fit_low, fit_high = steps_within(step, round_, a0, self.drift, allowed, first, last)
+        step_s = np.interp(self.alive, anchor.knots, anchor.step_s)
+        comm_s = np.interp(self.alive, anchor.knots, anchor.comm_s)
+        per_step, per_round = self._cost_line(self.alive, step_s, comm_s)
+        for step, round_, limit in self._limited_lines(self.alive, step_s, comm_s):
+            fit_low, fit_high = steps_within(step, round_, a0, self.drift, limit, first, last)
             low, high = np.maximum(low, fit_low), np.minimum(high, fit_high)
         possible = low <= high
         low, high = np.where(possible, low, first), np.where(possible, high, first)
@@ -222,14 +221,11 @@ class _Search:
         a0, n = self.problem.bound.a0, len(self.problem.fleet)
         where = np.searchsorted(anchor.knots, ks)
         spread = drift(self.problem.bound, ks, n)
-        (per_step, per_round, _), *limited = self._lines(
-            ks, anchor.step_s[where], anchor.comm_s[where]
-        )
-        cost = training_cost(per_step, per_round, a0, spread, anchor.local_steps)
-        for step, round_, limit in limited:
-            assert limit is not None
-            amount = training_cost(step, round_, a0, spread, anchor.local_steps)
-            cost = np.where(amount <= limit * (1 + LIMIT_SLACK), cost, np.inf)
+        known = ks, anchor.step_s[where], anchor.comm_s[where]
+        cost = training_cost(*self._cost_line(*known), a0, spread, anchor.local_steps)
+        for per_step, per_round, limit in self._limited_lines(*known):
+            total = training_cost(per_step, per_round, a0, spread, anchor.local_steps)
+            cost = np.where(total <= limit, cost, np.inf)
         position = int(np.argmin(cost))
         found = (float(cost[position]), int(ks[position]), anchor.local_steps)
         if np.isfinite(found[0]) and (self.best is None or found < self.best):

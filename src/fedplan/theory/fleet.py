@@ -174,7 +174,12 @@ def draw_fleet(
         name: _draw(num_clients, *spread, law, np.random.default_rng([seed, position]))
         for position, (name, spread) in enumerate(spreads.items())
     }
-    return Fleet(**columns)
+    return Fleet(
+        step_time_s=columns["step_time_s"],
+        comm_time_s=columns["comm_time_s"],
+        step_energy_j=columns["step_energy_j"],
+        comm_energy_j=columns["comm_energy_j"],
+    )
 
 
 def _draw(size: int, mean: float, sd: float, law: str, random: np.random.Generator) -> FloatArray:

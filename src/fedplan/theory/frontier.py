@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -130,10 +131,7 @@ def _energy_weights(
         ):
             hull.pop()
         hull.append(i)
-    turns = [
-        _turning_weight(time_s, energy_j, left, right)
-        for left, right in zip(hull, hull[1:], strict=False)
-    ]
+    turns = [_turning_weight(time_s, energy_j, left, right) for left, right in pairwise(hull)]
     ranges: list[tuple[float, float] | tuple[None, None]] = [(None, None)] * time_s.size
     for position, start, end in zip(hull, [0.0, *turns], [*turns, 1.0], strict=True):
         ranges[position] = (start, end)

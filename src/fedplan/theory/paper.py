@@ -88,7 +88,7 @@ def solve_paper(
     start ends in a partial optimum of its own; the better rounding wins.
     """
     paper_bound = bound.as_in_paper
-    candidates = set()
+    candidates: set[tuple[int, int]] = set()
     for start in clients_range:
         k, e = _alternate(fleet, paper_bound, objective, float(start), clients_range, steps_range)
         candidates.update(

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import reprlib
 from dataclasses import dataclass
-from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from fedplan.errors import InputError, Problem
 from fedplan.theory.fleet import MAX_CLIENTS, MAX_VALUE
@@ -54,18 +55,21 @@ class _Rule(NamedTuple):
 
 
 def _is_count(value: object) -> bool:
-    return isinstance(value, Integral) and 1 <= int(value) <= MAX_CLIENTS
+    return isinstance(value, int | np.integer) and 1 <= int(value) <= MAX_CLIENTS
 
 
 def _is_finite(value: object, least: float = -MAX_VALUE) -> bool:
-    return isinstance(value, Real) and bool(value >= least) and bool(value <= MAX_VALUE)
+    if not isinstance(value, int | float | np.integer | np.floating):
+        return False
+    return bool(least <= value <= MAX_VALUE)
 
 
 _COUNT = _Rule("must be an integer >= 1 (and at most 10^12)", _is_count)
 _LOSS = _Rule("must be a finite number", _is_finite)
 _ROUNDS = _Rule("must be a finite number >= 0", lambda value: _is_finite(value, least=0.0))
 _SEED = _Rule(
-    "must be an integer, or left out", lambda value: value is None or isinstance(value, Integral)
+    "must be an integer, or left out",
+    lambda value: value is None or isinstance(value, int | np.integer),
 )
 _RULES = {
     "clients_per_round": _COUNT,

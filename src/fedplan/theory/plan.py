@@ -119,7 +119,8 @@ def make_plan(
         if bound.bound is None:
             raise InputError(f"there is no bound to plan with. {bound.message}")
         constraints = bound.within_reach(constraints)
-        bound, plausible = bound.bound, plausible or bound.plausible
+        plausible = plausible or bound.plausible
+        bound = bound.bound
     method = method or ("robust" if plausible else "exact")
     _check(target_gap, energy_weight, prices, constraints, method, plausible, regret_quantile)
     objective = prices.objective() if prices else Objective.weighted(energy_weight or 0.0)
@@ -365,22 +366,16 @@ class _Case:
 
     def _best_attainable(self) -> dict[str, Prediction]:
         """The least of each limited total, whatever the other limits say."""
-        limits = self.constraints
-        ranges_only = Constraints(
-            min_clients_per_round=limits.min_clients_per_round,
-            max_clients_per_round=limits.max_clients_per_round,
-            min_local_steps=limits.min_local_steps,
-            max_local_steps=limits.max_local_steps,
-        )
+        limits, ranges = self.constraints, self.constraints.ranges_only()
         least = {}
         for name, objective in (
             ("deadline_s", Objective.weighted(0.0)),
             ("energy_budget_j", Objective.weighted(1.0)),
         ):
             if getattr(limits, name) is not None:
-                optimum = self.solve(ranges_only, objective)
-                assert optimum is not None  # ranges alone are never empty
-                least[name] = self.price((optimum.clients_per_round, optimum.local_steps))
+                optimum = self.solve(ranges, objective)
+                if optimum is not None:
+                    least[name] = self.price((optimum.clients_per_round, optimum.local_steps))
         if limits.max_rounds is not None:
             most = limits.clients_range(len(self.fleet))[1]
             steps = best_integer_steps(

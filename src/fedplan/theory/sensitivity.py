@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fedplan.errors import InputError
 from fedplan.theory.constraints import Constraints
 from fedplan.theory.convergence import Bound
-from fedplan.theory.cost import Objective, predict
+from fedplan.theory.cost import Objective, Prices, predict
+from fedplan.theory.exact import Problem, minimise
 from fedplan.theory.fleet import Fleet
-from fedplan.theory.plan import Plan, make_plan
+from fedplan.theory.plan import Plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,58 +29,64 @@ def sensitivity(
     plan: Plan,
     *,
     energy_weight: float | None = None,
+    prices: Prices | None = None,
     constraints: Constraints | None = None,
     plausible: Sequence[Bound] = (),
 ) -> list[WhatIf]:
     """How much the planned (K, E) would lose if something assumed were not so.
 
-    The bound is moved to every plausible one, or where none is given each coefficient is halved
-    and doubled; communication time is halved and doubled against step time; the energy weight is
-    moved by 0.1 either way (left alone where None, as with prices). Ranges of K and E stay, limits
-    on totals do not: regret is about the choice, not about a limit that the truth would break.
+    Pass what `make_plan` was given. The bound is moved to every plausible one, or where there is
+    none each coefficient is halved and doubled; communication time is halved and doubled against
+    step time; the energy weight, where that is what was given, is moved by 0.1 either way. Ranges
+    of K and E stay, limits on totals do not: regret is about the choice, not about a limit that
+    the truth would break.
 
+    >>> from fedplan.theory.plan import make_plan
     >>> fleet = Fleet(step_time_s=[0.1, 0.2, 0.4], comm_time_s=2.0, step_energy_j=0.5)
     >>> bound = Bound(a0=1000.0, b0=1.0)
     >>> plan = make_plan(fleet, bound, energy_weight=0.2)
     >>> all(case.regret >= 0 for case in sensitivity(fleet, bound, plan, energy_weight=0.2))
     True
     """
-    if not plan.success:
-        raise InputError(f"an infeasible plan has no choice to be unsure of. {plan.message}")
-    limits = constraints or Constraints()
-    ranges = Constraints(
-        min_clients_per_round=limits.min_clients_per_round,
-        max_clients_per_round=limits.max_clients_per_round,
-        min_local_steps=limits.min_local_steps,
-        max_local_steps=limits.max_local_steps,
-    )
-    weight = energy_weight if energy_weight is not None else 0.0
+    chosen = plan.setting
+    ranges = (constraints or Constraints()).ranges_only()
+    given = prices.objective() if prices else Objective.weighted(energy_weight or 0.0)
     cases = [
-        *((name, fleet, truth, weight) for name, truth in _other_bounds(bound, plausible)),
-        ("communication half as slow", _slower(fleet, 0.5), bound, weight),
-        ("communication twice as slow", _slower(fleet, 2.0), bound, weight),
+        *((name, fleet, truth, given) for name, truth in _other_bounds(bound, plausible)),
+        ("communication half as slow", _slower(fleet, 0.5), bound, given),
+        ("communication twice as slow", _slower(fleet, 2.0), bound, given),
     ]
     if energy_weight is not None:
         moved = sorted({max(0.0, energy_weight - 0.1), min(1.0, energy_weight + 0.1)})
-        cases += [(f"energy weight {other:.2g}", fleet, bound, other) for other in moved]
-    results = []
-    for name, true_fleet, true_bound, true_weight in cases:
-        best = make_plan(
-            true_fleet, true_bound, energy_weight=true_weight, constraints=ranges, method="exact"
+        cases += [
+            (f"energy weight {other:.2g}", fleet, bound, Objective.weighted(other))
+            for other in moved
+        ]
+    return [_what_if(*case, ranges, chosen) for case in cases]
+
+
+def _what_if(
+    name: str,
+    fleet: Fleet,
+    bound: Bound,
+    objective: Objective,
+    ranges: Constraints,
+    chosen: tuple[int, int],
+) -> WhatIf:
+    best = minimise(
+        Problem(
+            fleet=fleet,
+            bound=bound,
+            objective=objective,
+            clients_range=ranges.clients_range(len(fleet)),
+            steps_range=ranges.steps_range(bound),
         )
-        objective = Objective.weighted(true_weight)
-        paid = predict(true_fleet, true_bound, objective, *plan.setting).cost
-        assert best.prediction is not None  # ranges alone are never empty
-        cheapest = best.prediction.cost
-        results.append(
-            WhatIf(
-                name=name,
-                clients_per_round=best.setting[0],
-                local_steps=best.setting[1],
-                regret=max(0.0, paid / cheapest - 1.0) if cheapest else 0.0,
-            )
-        )
-    return results
+    )
+    setting = chosen if best is None else (best.clients_per_round, best.local_steps)
+    paid = predict(fleet, bound, objective, *chosen).cost
+    cheapest = predict(fleet, bound, objective, *setting).cost
+    regret = max(0.0, paid / cheapest - 1.0) if cheapest else 0.0
+    return WhatIf(name=name, clients_per_round=setting[0], local_steps=setting[1], regret=regret)
 
 
 def _other_bounds(bound: Bound, plausible: Sequence[Bound]) -> list[tuple[str, Bound]]:

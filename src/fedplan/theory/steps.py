@@ -27,7 +27,8 @@ def training_cost(
     """
     steps = np.asarray(local_steps, dtype=np.float64)
     return np.asarray(
-        (np.asarray(per_step) * steps + per_round) * (a0 / steps + np.asarray(drift) * steps)
+        (np.asarray(per_step, dtype=np.float64) * steps + np.asarray(per_round, dtype=np.float64))
+        * (a0 / steps + np.asarray(drift, dtype=np.float64) * steps)
     )
 
 
