@@ -129,7 +129,7 @@ def _read(
     except OSError as error:
         raise _input_error([Problem(message=_failure(error, path))], path) from error
     if not parts and not problems:
-        problems = [Problem(line=line, message="must have at least one row below the header.")]
+        problems = [Problem(message="must have at least one row below the header.")]
     if len(problems) >= _MOST_PROBLEMS:
         message = f"reading stopped here, after {_MOST_PROBLEMS} problems; there may be more."
         end = Problem(line=problems[_MOST_PROBLEMS - 1].line, message=message)
@@ -174,18 +174,20 @@ def _header_problems(line: str, names: list[str], kind: str) -> Iterator[Problem
     unknown = [name for name in dict.fromkeys(names) if name not in known][:_MOST_PROBLEMS]
     if missing := [name for name in _REQUIRED[kind] if name not in names]:
         found = ", ".join(map(reprlib.repr, names[:20])) + ", ..." * (len(names) > 20)
-        message = f"a {kind} file must have the columns {', '.join(_REQUIRED[kind])}."
-        message += f" Missing: {', '.join(missing)}. Found: {found}."
+        message = f"must name every column of a {kind} file. "
+        message += f"Missing: {', '.join(missing)}. Found: {found}."
         for other, columns in _REQUIRED.items():
             if set(columns) <= set(names):
                 yield Problem(message=f"{message} This looks like a {other} file.")
                 return
         yield Problem(message=message)
+    absent = [name for name in known if name not in names]
     for name in unknown:
-        absent = [column for column in known if column not in names]
         close = difflib.get_close_matches(name.lower(), absent, 1)
-        remedy = f"Did you mean {close[0]}?" if close else "Remove it."
-        message = f"is not a column of a {kind} file ({', '.join(known)}). {remedy}"
+        if not close and len(absent) == len(known):
+            continue  # no header at all, as the missing columns have said
+        remedy = f"Did you mean {close[0]}?" if close else f"Remove it; known: {', '.join(known)}."
+        message = f"is not a column of a {kind} file. {remedy}"
         yield Problem(column=reprlib.repr(name)[1:-1] or "(no name)", message=message)
     for name in known:
         if (times := names.count(name)) > 1:
@@ -285,6 +287,8 @@ def _fleet_part(cells: _Cells, at: list[int]) -> tuple[_FleetPart, list[Problem]
     for name, values in numbers.items():
         for row in np.flatnonzero(_invalid(name, values))[:_MOST_PROBLEMS].tolist():
             message = f"{_requirement(name)}, but got {reprlib.repr(cells[name][row])}."
+            if name.endswith("_j") and not cells[name][row]:
+                message += " Write 0 where it is unknown."
             if MAX_VALUE < values[row] < math.inf:
                 message += f" The largest number accepted is {MAX_VALUE:g}."
             problems.append(Problem(line=at[row], column=name, message=message))

@@ -17,7 +17,7 @@ class Bound:
     """The gap to the best loss after R rounds is at most (a0 + E^2 (b0 + c0 s(K))) / (E R).
 
     `c0` is the refined bound's own weight for sampling only K clients; the paper's bound
-    (its Eq. 16) is c0 = b0, which is what leaving it out means.
+    (its Eq. 15) is c0 = b0, which is what leaving it out means.
 
     >>> Bound(a0=3750.0, b0=1.0)
     Bound(a0=3750.0, b0=1.0, c0=1.0)
@@ -83,7 +83,7 @@ def rounds_for_gap(
     num_clients: int,
     target_gap: float = 1.0,
 ) -> FloatArray:
-    """R(K, E) = (a0 + E^2 (b0 + c0 s(K))) / (E gap), Eq. 20; continuous, arrays broadcast.
+    """R(K, E) = (a0 + E^2 (b0 + c0 s(K))) / (E gap), Eq. 19; continuous, arrays broadcast.
 
     >>> float(rounds_for_gap(Bound(a0=100.0, b0=1.0), 4, 10, num_clients=4, target_gap=0.5))
     40.0
@@ -100,7 +100,7 @@ def gap_after_rounds(
     num_clients: int,
     rounds: ArrayLike,
 ) -> FloatArray:
-    """Upper bound of the gap to the best loss after R rounds, Eq. 16.
+    """Upper bound of the gap to the best loss after R rounds, Eq. 15.
 
     >>> float(gap_after_rounds(Bound(a0=100.0, b0=1.0), 4, 10, num_clients=4, rounds=40))
     0.5

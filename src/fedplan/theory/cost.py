@@ -124,17 +124,19 @@ class Prediction:
 
 
 def round_time_s(fleet: Fleet, clients_per_round: int, local_steps: float) -> float:
-    """Expected seconds of one round, exact stragglers (Eq. 14).
+    """Expected seconds of one round, exact stragglers (Eq. 13).
 
     >>> round_time_s(Fleet(step_time_s=[1.0, 2.0], comm_time_s=0.5), 2, local_steps=3)
     6.5
     """
+    if clients_per_round == 1:
+        return mean_round_time_s(fleet, local_steps)  # exactly so, and nothing need be ranked
     slowest = SlowestClient(fleet, local_steps, min_clients_per_round=clients_per_round)
     return float(slowest.round_time_s(clients_per_round)[0])
 
 
 def mean_round_time_s(fleet: Fleet, local_steps: float) -> float:
-    """The paper's approximation of a round's seconds, t_p E + t_m (Eq. 18): no straggler.
+    """The paper's approximation of a round's seconds, t_p E + t_m (Eq. 17): no straggler.
 
     >>> mean_round_time_s(Fleet(step_time_s=[1.0, 2.0], comm_time_s=0.5), local_steps=3)
     5.0
@@ -166,7 +168,7 @@ def predict(
     target_gap: float = 1.0,
     exact_stragglers: bool = True,
 ) -> Prediction:
-    """Rounds, seconds, joules and cost of training with (K, E) to the target gap (Eq. 15).
+    """Rounds, seconds, joules and cost of training with (K, E) to the target gap (Eq. 14).
 
     `exact_stragglers=False` prices a round at the mean time, as the paper's P3 does.
 

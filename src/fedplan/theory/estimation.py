@@ -1,7 +1,7 @@
 """Estimation: from a few pilots to the bound, with intervals and an honest status.
 
 Between its two losses a pilot needs E (R_b - R_a) = D (a0 + E^2 (b0 + c0 s(K))) local steps a
-client (Eq. 26), where D is the same unknown for all pilots. So a0, b0 and c0 come out in units of
+client (Eq. 24), where D is the same unknown for all pilots. So a0, b0 and c0 come out in units of
 1 / D: "rounds" then means rounds from the upper to the lower loss, and the choice of (K, E), which
 depends on ratios alone, needs nothing more.
 
@@ -104,7 +104,7 @@ def estimate_bound(
 
 
 def pair_ratios(pilots: Sequence[Pilot], num_clients: int) -> FloatArray:
-    """A0 / B0 from every pair of pilots (Eq. 27); NaN where a pair divides by zero."""
+    """A0 / B0 from every pair of pilots (Eq. 25); NaN where a pair divides by zero."""
     ratios = []
     for one, other in combinations(pilots, 2):
         y1, y2 = one.iterations, other.iterations
@@ -114,7 +114,7 @@ def pair_ratios(pilots: Sequence[Pilot], num_clients: int) -> FloatArray:
 
 
 def estimation_overhead(pilots: Sequence[Pilot], rounds: float, local_steps: int) -> float:
-    """The paper's overhead ratio (Eq. 28): pilot iterations over training iterations.
+    """The paper's overhead ratio (Eq. 26): pilot iterations over training iterations.
 
     >>> pilot = Pilot(clients_per_round=2, local_steps=10, upper_loss=1.0, lower_loss=0.5,
     ...     rounds_to_upper=5, rounds_to_lower=20)

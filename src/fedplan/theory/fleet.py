@@ -55,6 +55,7 @@ class Fleet:
     comm_energy_j: FloatArray
     count: IntArray
     device: tuple[str, ...] | None
+    _means: dict[str, float]  # every formula needs them, and a million devices take a while
 
     def __init__(
         self,
@@ -82,6 +83,11 @@ class Fleet:
             owned.flags.writeable = False
             object.__setattr__(self, name, owned)
         object.__setattr__(self, "device", None if device is None else tuple(device))
+        weights = None if bool((self.count == 1).all()) else self.count
+        means = {
+            name: float(np.average(getattr(self, name), weights=weights)) for name in QUANTITIES
+        }
+        object.__setattr__(self, "_means", means)
 
     def __len__(self) -> int:
         """Number of devices N, counts included."""
@@ -94,8 +100,7 @@ class Fleet:
 
     def mean(self, quantity: str) -> float:
         """Average over the devices: t_p, t_m, e_p or e_m of the paper."""
-        values: FloatArray = getattr(self, quantity)
-        return float(np.average(values, weights=self.count))
+        return self._means[quantity]
 
     def round_times_s(self, local_steps: float) -> FloatArray:
         """Seconds each entry needs for one round (Eq. 3): t_k = t_k,p E + t_k,m."""

@@ -21,7 +21,7 @@ _MAX_SWEEPS = 10_000
 def closed_form_clients(
     fleet: Fleet, bound: Bound, objective: Objective, local_steps: float
 ) -> float:
-    """The real K > 0 that minimises P3 at a fixed E, Eq. 22; infinite where K costs nothing.
+    """The real K > 0 that minimises P3 at a fixed E, Eq. 21; infinite where K costs nothing.
 
     >>> fleet = Fleet(step_time_s=[0.1] * 100, comm_time_s=2.0, step_energy_j=1e-3,
     ...     comm_energy_j=2e-2)
@@ -49,7 +49,7 @@ def closed_form_clients(
 def closed_form_steps(
     fleet: Fleet, bound: Bound, objective: Objective, clients_per_round: float
 ) -> float:
-    """The real E that minimises P3 at a fixed K: the corrected Eq. 23, by Cardano's formula."""
+    """The real E that minimises P3 at a fixed K: the corrected Eq. 22, by Cardano's formula."""
     per_step = objective.per_second * fleet.mean(
         "step_time_s"
     ) + objective.per_joule * clients_per_round * fleet.mean("step_energy_j")
@@ -65,7 +65,7 @@ def closed_form_steps(
 def printed_steps(
     fleet: Fleet, bound: Bound, energy_weight: float, clients_per_round: float
 ) -> float:
-    """Eq. 23 with its coefficient as printed, about 19% too large; kept for the errata alone."""
+    """Eq. 22 with its coefficient as printed, about 19% too large; kept for the errata alone."""
     time, energy = 2.0 * (1.0 - energy_weight), energy_weight * clients_per_round
     numerator = time * fleet.mean("step_time_s") + energy * fleet.mean("step_energy_j")
     denominator = time * fleet.mean("comm_time_s") + energy * fleet.mean("comm_energy_j")

@@ -302,15 +302,22 @@ class _Case:
 
     def _binding(self, optimum: exact.Optimum) -> tuple[str, ...]:
         """The constraints whose removal would make the plan cheaper."""
+        if self.constraints == Constraints():
+            return ()
+        if self.bound.b0 and not self._cheaper(Constraints(), optimum):
+            return ()
         names = []
         for name, relaxed in self.constraints.relaxations():
             if name == "max_local_steps" and self.bound.b0 == 0:
                 names.append(name)  # without it there is no optimum at all
                 continue
-            freer = self.solve(relaxed)
-            if freer is not None and freer.cost < optimum.cost * (1 - 1e-9):
+            if self._cheaper(relaxed, optimum):
                 names.append(name)
         return tuple(names)
+
+    def _cheaper(self, relaxed: Constraints, optimum: exact.Optimum) -> bool:
+        freer = self.solve(relaxed)
+        return freer is not None and freer.cost < optimum.cost * (1 - 1e-9)
 
     def _alternatives(self, method: Method, chosen: tuple[int, int]) -> tuple[Alternative, ...]:
         n = len(self.fleet)

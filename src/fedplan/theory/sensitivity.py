@@ -53,7 +53,7 @@ def sensitivity(
     given = prices.objective() if prices else Objective.weighted(energy_weight or 0.0)
     cases = [
         *((name, fleet, truth, given) for name, truth in _other_bounds(bound, plausible)),
-        ("communication half as slow", _slower(fleet, 0.5), bound, given),
+        ("communication twice as fast", _slower(fleet, 0.5), bound, given),
         ("communication twice as slow", _slower(fleet, 2.0), bound, given),
     ]
     if energy_weight is not None:

@@ -6,7 +6,7 @@ a0 / E + E drift rounds are needed, so training costs
     f(E) = (per_step * E + per_round) * (a0 / E + drift * E),
 
 convex in E. It is minimised where 2 (per_step / per_round) E^3 + E^2 = a0 / drift: the paper's
-Eq. 23 with the coefficient its own derivative gives (the printed one is wrong).
+Eq. 22 with the coefficient its own derivative gives (the printed one is wrong).
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ class SlowestClient:
         return lines[:, 0], lines[:, 1]
 
     def round_time_s(self, clients_per_round: ArrayLike) -> FloatArray:
-        """Expected seconds of a round at this E (Eq. 14), one entry a K."""
+        """Expected seconds of a round at this E (Eq. 13), one entry a K."""
         step_s, comm_s = self.step_and_comm_s(clients_per_round)
         return step_s * self.local_steps + comm_s
 
@@ -99,7 +99,7 @@ class SlowestClient:
 def expected_slowest(
     times_s: ArrayLike, clients_per_round: ArrayLike, count: ArrayLike = 1
 ) -> FloatArray:
-    """E[max] of K times drawn uniformly without replacement (Lemma 2, Eq. 14), one entry a K.
+    """E[max] of K times drawn uniformly without replacement (Lemma 2, Eq. 13), one entry a K.
 
     >>> expected_slowest([1.0, 2.0, 4.0], [1, 2, 3]).round(4).tolist()
     [2.3333, 3.3333, 4.0]

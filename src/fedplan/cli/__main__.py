@@ -1,0 +1,5 @@
+"""`python -m fedplan.cli`."""
+
+from fedplan.cli import main
+
+main()

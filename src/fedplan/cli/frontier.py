@@ -1,0 +1,83 @@
+"""`fedplan frontier`: every (K, E) that nothing beats on both time and energy."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fedplan.cli.options import constraint_options, output_options, problem_options, read_request
+from fedplan.cli.output import console, joules, print_json, seconds
+from fedplan.errors import EXIT_INFEASIBLE
+
+if TYPE_CHECKING:
+    from fedplan.theory.frontier import FrontierPoint
+
+
+@click.command()
+@problem_options
+@constraint_options
+@output_options
+@click.pass_context
+def frontier(ctx: click.Context, output_format: str, plot: str | None, **options: Any) -> None:
+    """List every setting that nothing beats on both time and energy.
+
+    Each comes with the energy weights that select it; none do where another point is cheaper at
+    every weight.
+
+    \b
+    Examples:
+      fedplan frontier --example --plot frontier.html
+      fedplan frontier --fleet fleet.csv --ratio 3750 --deadline-s 3600 --format json
+    """
+    from fedplan.theory.estimation import Estimate
+    from fedplan.theory.frontier import compute_frontier
+
+    request = read_request(options)
+    limits = request.constraints
+    if isinstance(request.knowledge, Estimate):
+        limits = request.knowledge.within_reach(limits)
+    points = compute_frontier(
+        request.fleet, request.bound, target_gap=request.target_gap, constraints=limits
+    )
+    units = f" Relative units: for {request.relative_to}." if request.relative_to else ""
+    message = f"{len(points)} settings are not beaten on both time and energy.{units}"
+    if not points:
+        message = "No setting meets the limits. `fedplan plan` with them says the best attainable."
+    if output_format == "json":
+        print_json(
+            {
+                "success": bool(points),
+                "status": "ok" if points else "infeasible",
+                "points": [asdict(point) for point in points],
+                "message": message,
+            }
+        )
+    else:
+        _print_table(points)
+        click.echo(message)
+    if plot is not None and points:
+        raise NotImplementedError
+    if not points:
+        ctx.exit(EXIT_INFEASIBLE)
+
+
+def _print_table(points: list[FrontierPoint]) -> None:
+    from rich.table import Table
+
+    table = Table(box=None)
+    for name in ("K", "E", "time", "energy", "energy weight"):
+        table.add_column(name, justify="right")
+    for point in points:
+        start, end = point.energy_weight_from, point.energy_weight_to
+        selected = "-" if start is None or end is None else f"{start:.4f} .. {end:.4f}"
+        table.add_row(
+            f"{point.clients_per_round:,}",
+            f"{point.local_steps:,}",
+            seconds(point.time_s),
+            joules(point.energy_j),
+            selected,
+        )
+    if points:
+        console().print(table)

@@ -1,0 +1,249 @@
+"""Options that commands share, and what they amount to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from fedplan.errors import InputError, Problem
+
+if TYPE_CHECKING:
+    from fedplan.theory.constraints import Constraints
+    from fedplan.theory.convergence import Bound
+    from fedplan.theory.cost import Prices
+    from fedplan.theory.estimation import Estimate
+    from fedplan.theory.fleet import Fleet
+
+Command = Callable[..., Any]
+T = TypeVar("T")
+
+_PRICES = {
+    "price_hour": ("per_hour", "Money an hour of training."),
+    "price_kwh": ("per_kwh", "Money a kWh the devices use."),
+    "price_client_round": ("per_client_round", "Money each time a client takes part."),
+    "price_mb": ("per_mb", "Money a megabyte moved (with --mb-per-client-round)."),
+    "mb_per_client_round": ("mb_per_client_round", "Megabytes a client moves in a round."),
+    "co2_per_kwh": ("co2_g_per_kwh", "Grams of CO2 a kWh; alone: minimise CO2."),
+    "price_co2_kg": ("per_kg_co2", "Money a kilogram of CO2 (with --co2-per-kwh)."),
+}
+_LIMITS = {
+    "deadline_s": (float, "Total seconds allowed."),
+    "energy_budget_j": (float, "Total joules allowed."),
+    "max_rounds": (int, "Rounds allowed."),
+    "min_clients_per_round": (int, "Smallest K."),
+    "max_clients_per_round": (int, "Largest K."),
+    "min_local_steps": (int, "Smallest E."),
+    "max_local_steps": (int, "Largest E."),
+}
+
+
+def _stack(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    def apply(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return apply
+
+
+def _flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+problem_options = _stack(
+    click.option("--fleet", "fleet_file", metavar="CSV", help="The devices: fleet.csv."),
+    click.option("--example", is_flag=True, help="A built-in fleet of 100 devices and its bound."),
+    click.option("--ratio", type=float, metavar="RHO", help="a0/b0 of the paper's bound."),
+    click.option("--bound", metavar="a0=..,b0=..[,c0=..]", help="The bound, with --target-gap."),
+    click.option("--target-gap", type=float, help="How close to the best loss to get."),
+    click.option("--pilots", "pilots_file", metavar="CSV", help="Pilot runs: pilots.csv."),
+)
+objective_options = _stack(
+    click.option(
+        "--energy-weight", type=float, metavar="G", help="0 = only time (default), 1 = only energy."
+    ),
+    *(click.option(_flag(name), type=float, help=text) for name, (_, text) in _PRICES.items()),
+)
+constraint_options = _stack(
+    *(click.option(_flag(name), type=kind, help=text) for name, (kind, text) in _LIMITS.items())
+)
+output_options = _stack(
+    click.option(
+        "--format",
+        "output_format",
+        type=click.Choice(["table", "json"]),
+        default="table",
+        show_default=True,
+        help="What to print.",
+    ),
+    click.option("--plot", metavar="FILE", help="Also draw it: .png, .svg or .html."),
+)
+
+
+class Collector:
+    """Runs parts of a request and gathers what is wrong with each, so that all is said at once."""
+
+    def __init__(self) -> None:
+        self._problems: list[Problem] = []
+
+    def attempt(self, part: Callable[[], T]) -> T | None:
+        """The part's value, or None once its problems have been noted."""
+        try:
+            return part()
+        except InputError as error:
+            self._problems.extend(error.problems)
+            return None
+
+    def add(self, message: str) -> None:
+        """Note a problem."""
+        self._problems.append(Problem(message=message))
+
+    def finish(self) -> None:
+        """Raise everything noted, if anything was."""
+        if self._problems:
+            raise InputError(self._problems)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What the options describe, read and checked."""
+
+    fleet: Fleet
+    knowledge: Bound | Estimate
+    target_gap: float
+    relative_to: str | None  # what "rounds" are relative to, where they are not absolute
+    energy_weight: float | None
+    prices: Prices | None
+    constraints: Constraints
+
+    @property
+    def bound(self) -> Bound:
+        """The bound to predict with."""
+        from fedplan.theory.estimation import Estimate
+
+        if not isinstance(self.knowledge, Estimate):
+            return self.knowledge
+        if self.knowledge.bound is None:
+            raise InputError(f"there is no bound to plan with. {self.knowledge.message}")
+        return self.knowledge.bound
+
+
+def read_request(options: dict[str, Any]) -> Request:
+    """Read files, bound, weights and limits; every problem of all of them is raised together."""
+    from fedplan.theory.constraints import Constraints
+    from fedplan.theory.cost import Objective, Prices
+
+    collector = Collector()
+    fleet = _read_fleet(options, collector)
+    constraints = collector.attempt(
+        lambda: Constraints(**{n: options[n] for n in _LIMITS if options.get(n) is not None})
+    )
+    if fleet is not None and constraints is not None:
+        collector.attempt(lambda: constraints.clients_range(len(fleet)))
+    weight = options.get("energy_weight")
+    given = {_PRICES[name][0]: options[name] for name in _PRICES if options.get(name) is not None}
+    if weight is not None:
+        collector.attempt(lambda: Objective.weighted(weight))
+        if given:
+            collector.add("give --energy-weight or prices, not both.")
+    prices = collector.attempt(lambda: Prices(**given)) if given else None
+    knowledge, gap, relative_to = _read_bound(options, fleet, collector)
+    if knowledge is not None and constraints is not None:
+        _check_steps(knowledge, constraints, collector)
+    collector.finish()
+    if fleet is None or knowledge is None or constraints is None:
+        raise AssertionError("a missing part is always a noted problem")
+    return Request(
+        fleet=fleet,
+        knowledge=knowledge,
+        target_gap=gap,
+        relative_to=relative_to,
+        energy_weight=None if prices else (weight or 0.0),
+        prices=prices,
+        constraints=constraints,
+    )
+
+
+def _read_fleet(options: dict[str, Any], collector: Collector) -> Fleet | None:
+    from fedplan.cli.example import example_fleet
+    from fedplan.tables import read_fleet
+
+    path = options["fleet_file"]
+    if path is not None:
+        return collector.attempt(lambda: read_fleet(path))
+    if options["example"]:
+        return example_fleet()
+    collector.add("--fleet is missing. Give a fleet.csv, or try --example.")
+    return None
+
+
+def _read_bound(
+    options: dict[str, Any], fleet: Fleet | None, collector: Collector
+) -> tuple[Bound | Estimate | None, float, str | None]:
+    from fedplan.cli.example import EXAMPLE_BOUND
+    from fedplan.tables import read_pilots
+    from fedplan.theory.convergence import Bound
+    from fedplan.theory.estimation import estimate_bound
+
+    given = [name for name in ("ratio", "bound", "pilots_file") if options[name] is not None]
+    if len(given) > 1 or not (given or options["example"]):
+        collector.add("give exactly one of --ratio, --bound and --pilots (or try --example).")
+        return None, 1.0, None
+    gap = options["target_gap"]
+    if gap is not None and options["bound"] is None:
+        collector.add("--target-gap goes with --bound: the others are in relative units.")
+    if gap is not None and not 0 < gap < float("inf"):
+        collector.add(f"`target_gap > 0 and finite` must hold, but got target_gap={gap}.")
+    if options["ratio"] is not None:
+        bound = collector.attempt(lambda: Bound.from_ratio(options["ratio"]))
+        return bound, 1.0, "b0 = 1 and a target gap of 1"
+    if options["bound"] is not None:
+        parsed = collector.attempt(lambda: parse_bound(options["bound"]))
+        return parsed, 1.0 if gap is None else gap, None if gap else "a target gap of 1"
+    if options["pilots_file"] is None:
+        return EXAMPLE_BOUND, 1.0, "b0 = 1 and a target gap of 1"
+    pilots = collector.attempt(lambda: read_pilots(options["pilots_file"]))
+    if pilots is None or fleet is None:
+        return None, 1.0, None
+    # The paper's method is the whole of Algorithm 2, its averaging over pairs included.
+    how = "pairwise" if options.get("method") == "paper" else "joint"
+    estimate = collector.attempt(lambda: estimate_bound(pilots, len(fleet), method=how))
+    if estimate is not None and not estimate.success:
+        collector.add(f"there is no bound to plan with. {estimate.message}")
+    return estimate, 1.0, "the pilots' descent from upper_loss to lower_loss"
+
+
+def _check_steps(
+    knowledge: Bound | Estimate, constraints: Constraints, collector: Collector
+) -> None:
+    from fedplan.theory.convergence import Bound
+
+    if isinstance(knowledge, Bound):
+        collector.attempt(lambda: constraints.steps_range(knowledge))
+
+
+def parse_bound(text: str) -> Bound:
+    """A bound written a0=..,b0=..[,c0=..].
+
+    >>> parse_bound("a0=3750, b0=1, c0=26")
+    Bound(a0=3750.0, b0=1.0, c0=26.0)
+    """
+    from fedplan.theory.convergence import Bound
+
+    values: dict[str, float] = {}
+    for part in text.split(","):
+        name, _, number = (piece.strip() for piece in part.partition("="))
+        try:
+            values[name] = float(number)
+        except ValueError:
+            name = ""
+        if name not in ("a0", "b0", "c0"):
+            raise InputError(
+                f"--bound must look like a0=3750,b0=1,c0=26 (c0 optional), but got {text!r}."
+            )
+    if not {"a0", "b0"} <= values.keys():
+        raise InputError(f"--bound needs both a0 and b0, but got {text!r}.")
+    return Bound(a0=values["a0"], b0=values["b0"], c0=values.get("c0"))

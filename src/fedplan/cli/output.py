@@ -1,0 +1,111 @@
+"""Output: JSON without surprises, errors with every problem, numbers people can read."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fedplan.errors import FedplanError, InputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def print_json(value: dict[str, Any]) -> None:
+    """Print one JSON document; what has no finite value becomes null."""
+    click.echo(json.dumps(_finite(value), indent=2, allow_nan=False))
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def fail(error: FedplanError | click.ClickException) -> int:
+    """Report an error, as JSON too where JSON was asked for, and return its exit code."""
+    problems = error.problems if isinstance(error, InputError) else ()
+    text = error.format_message() if isinstance(error, click.ClickException) else str(error)
+    if _wants_json():
+        details = {
+            "type": type(error).__name__,
+            "message": text,
+            "problems": [
+                {"source": p.source, "line": p.line, "column": p.column, "message": p.message}
+                for p in problems
+            ],
+        }
+        print_json({"success": False, "error": details})
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        click.echo(error.ctx.get_usage(), err=True)
+    lines = text.splitlines()
+    if len(lines) == 1:
+        click.echo(f"Error: {text}", err=True)
+    else:
+        click.echo(
+            "\n".join(["Error: several problems:", *(f"  {line}" for line in lines)]), err=True
+        )
+    return error.exit_code
+
+
+def _wants_json() -> bool:
+    # The error may come before the options are parsed, so the words themselves are looked at.
+    words = sys.argv[1:]
+    return "--format=json" in words or ("--format", "json") in zip(words, words[1:], strict=False)
+
+
+def console() -> Console:
+    """A console on standard output; plain without a terminal or with NO_COLOR."""
+    from rich.console import Console
+
+    # Piped output keeps whole lines; a terminal wraps at its own width.
+    return Console(width=None if sys.stdout.isatty() else 110, highlight=False)
+
+
+def seconds(value: float) -> str:
+    """A duration people can read.
+
+    >>> seconds(0.25), seconds(75.0), seconds(7260.0), seconds(200000.0)
+    ('0.25 s', '75 s', '2 h 1 min', '2 d 7 h')
+    """
+    if value < 120:
+        return f"{value:.3g} s"
+    minutes = round(value / 60)
+    if minutes < 120:
+        return f"{minutes} min"
+    if minutes < 48 * 60:
+        return f"{minutes // 60} h {minutes % 60} min"
+    hours = round(value / 3600)
+    return f"{hours // 24:,} d {hours % 24} h"
+
+
+def joules(value: float) -> str:
+    """An energy people can read.
+
+    >>> joules(12.3), joules(45600.0), joules(7.2e6)
+    ('12.3 J', '45.6 kJ', '2 kWh')
+    """
+    if value < 1e3:
+        return f"{value:.3g} J"
+    if value < 3.6e6:
+        return f"{value / 1e3:.3g} kJ"
+    return f"{value / 3.6e6:,.4g} kWh"
+
+
+def difference(ratio: float) -> str:
+    """A cost against the plan's.
+
+    >>> difference(1.262), difference(12.0), difference(1.0)
+    ('+26.2%', '12 x', 'same')
+    """
+    if abs(ratio - 1) < 5e-4:
+        return "same"
+    return f"{ratio:,.0f} x" if ratio >= 10 else f"{ratio - 1:+.1%}"

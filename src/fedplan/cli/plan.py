@@ -1,0 +1,223 @@
+"""`fedplan plan`: the best (K, E) for a fleet."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fedplan.cli.options import (
+    Request,
+    constraint_options,
+    objective_options,
+    output_options,
+    problem_options,
+    read_request,
+)
+from fedplan.cli.output import console, difference, joules, print_json, seconds
+from fedplan.errors import EXIT_INFEASIBLE
+
+if TYPE_CHECKING:
+    from fedplan.theory.cost import Prediction
+    from fedplan.theory.plan import Plan
+    from fedplan.theory.sensitivity import WhatIf
+
+# What-ifs re-plan about ten times; past this many devices that would be felt.
+_MAX_DEVICES_FOR_WHAT_IFS = 10_000
+
+
+@click.command()
+@problem_options
+@objective_options
+@click.option(
+    "--method",
+    type=click.Choice(["exact", "paper", "robust"]),
+    help="exact (default), robust (default with --pilots), or the paper's Algorithm 2.",
+)
+@click.option("--regret-quantile", type=float, default=1.0, help="robust: 1 = worst case.")
+@constraint_options
+@output_options
+@click.pass_context
+def plan(ctx: click.Context, output_format: str, plot: str | None, **options: Any) -> None:
+    """Find the clients per round and local steps that cost least.
+
+    What is known of convergence comes from one of: --ratio (the paper's A0/B0; relative units),
+    --bound with --target-gap, or --pilots (fitted, and planned for the smallest regret).
+
+    \b
+    Examples:
+      fedplan plan --example --energy-weight 0.3 --plot plan.png
+      fedplan plan --fleet fleet.csv --ratio 3750 --method paper
+      fedplan plan --fleet fleet.csv --pilots pilots.csv --price-hour 2 --price-kwh 0.3
+      fedplan plan --fleet fleet.csv --bound a0=3750,b0=1,c0=26 --target-gap 0.5 \\
+          --deadline-s 3600 --max-clients-per-round 50 --format json
+    """
+    from fedplan.theory.plan import make_plan
+
+    request = read_request(options)
+    result = make_plan(
+        request.fleet,
+        request.knowledge,
+        target_gap=request.target_gap,
+        energy_weight=request.energy_weight,
+        prices=request.prices,
+        constraints=request.constraints,
+        method=options["method"],
+        regret_quantile=options["regret_quantile"],
+    )
+    what_ifs = _what_ifs(request, result)
+    if output_format == "json":
+        print_json(_as_json(request, result, what_ifs))
+    else:
+        _print_table(request, result, what_ifs)
+    if plot is not None and result.success:
+        _draw(request, result, plot)
+    if not result.success:
+        ctx.exit(EXIT_INFEASIBLE)
+
+
+def _what_ifs(request: Request, result: Plan) -> list[WhatIf]:
+    from fedplan.theory.estimation import Estimate
+    from fedplan.theory.sensitivity import sensitivity
+
+    if not result.success or request.fleet.count.size > _MAX_DEVICES_FOR_WHAT_IFS:
+        return []
+    known, constraints = request.knowledge, request.constraints
+    estimated = isinstance(known, Estimate)
+    return sensitivity(
+        request.fleet,
+        request.bound,
+        result,
+        energy_weight=request.energy_weight,
+        prices=request.prices,
+        constraints=known.within_reach(constraints) if estimated else constraints,
+        plausible=known.plausible if estimated and result.method != "paper" else (),
+    )
+
+
+def _draw(request: Request, result: Plan, path: str) -> None:
+    raise NotImplementedError
+
+
+def _prediction_json(prediction: Prediction) -> dict[str, Any]:
+    return {
+        "clients_per_round": prediction.clients_per_round,
+        "local_steps": prediction.local_steps,
+        "expected_rounds": prediction.expected_rounds,
+        "rounds": prediction.rounds,
+        "time_s": prediction.time_s,
+        "energy_j": prediction.energy_j,
+        "cost": prediction.cost,
+    }
+
+
+_NO_PREDICTION: dict[str, Any] = dict.fromkeys(
+    ("clients_per_round", "local_steps", "expected_rounds", "rounds", "time_s", "energy_j", "cost")
+)
+
+
+def _as_json(request: Request, result: Plan, what_ifs: list[WhatIf]) -> dict[str, Any]:
+    certificate = result.certificate
+    return {
+        "success": result.success,
+        "status": result.status,
+        "method": result.method,
+        **(_prediction_json(result.prediction) if result.prediction else _NO_PREDICTION),
+        "cost_unit": result.unit,
+        "relative_to": request.relative_to,
+        "certificate": certificate
+        and {
+            "objective": certificate.objective,
+            "lower_bound": certificate.lower_bound,
+            "gap": certificate.gap,
+        },
+        "regret": result.regret,
+        "binding": list(result.binding),
+        "alternatives": [
+            {
+                "name": other.name,
+                **_prediction_json(other.prediction),
+                "cost_ratio": other.cost_ratio,
+                "feasible": other.feasible,
+            }
+            for other in result.alternatives
+        ],
+        "best_attainable": {
+            name: _prediction_json(best) for name, best in result.best_attainable.items()
+        },
+        "sensitivity": [
+            {
+                "if": case.name,
+                "clients_per_round": case.clients_per_round,
+                "local_steps": case.local_steps,
+                "regret": case.regret,
+            }
+            for case in what_ifs
+        ],
+        "message": _message(request, result),
+    }
+
+
+def _message(request: Request, result: Plan) -> str:
+    parts = [result.message]
+    if request.relative_to and result.success:
+        parts.append(
+            "Rounds, time, energy and cost are in relative units: they are for "
+            f"{request.relative_to}."
+        )
+    if not isinstance(request.knowledge, type(request.bound)):
+        parts.append(f"Pilots: {request.knowledge.message}")
+    return " ".join(parts)
+
+
+def _print_table(request: Request, result: Plan, what_ifs: list[WhatIf]) -> None:
+    from rich.table import Table
+
+    out = console()
+    if result.prediction is None:
+        out.print(f"[bold red]No feasible plan.[/] {result.message}")
+        return
+    best = result.prediction
+    facts = Table.grid(padding=(0, 3))
+    for name, value in (
+        ("clients per round", f"[bold]{best.clients_per_round:,}[/] of {len(request.fleet):,}"),
+        ("local steps", f"[bold]{best.local_steps:,}[/]"),
+        ("rounds", f"{best.rounds:,}"),
+        ("time", seconds(best.time_s)),
+        ("energy", joules(best.energy_j)),
+        ("cost", f"{best.cost:,.5g} ({result.unit})"),
+    ):
+        facts.add_row(name, value)
+    out.print(facts)
+    others = Table(title="What other settings would pay", title_justify="left", box=None)
+    for name in ("setting", "K", "E", "rounds", "time", "energy", "cost"):
+        others.add_column(name, justify="left" if name == "setting" else "right")
+    for other in result.alternatives:
+        p = other.prediction
+        note = "" if other.feasible else " (breaks a constraint)"
+        others.add_row(
+            other.name + note,
+            f"{p.clients_per_round:,}",
+            f"{p.local_steps:,}",
+            f"{p.rounds:,}",
+            seconds(p.time_s),
+            joules(p.energy_j),
+            difference(other.cost_ratio),
+        )
+    out.print()
+    out.print(others)
+    if what_ifs:
+        unsure = Table(title="If the truth were otherwise", title_justify="left", box=None)
+        for name in ("if", "best K", "best E", "staying costs"):
+            unsure.add_column(name, justify="left" if name == "if" else "right")
+        for case in what_ifs:
+            unsure.add_row(
+                case.name,
+                f"{case.clients_per_round:,}",
+                f"{case.local_steps:,}",
+                f"+{case.regret:.1%}",
+            )
+        out.print()
+        out.print(unsure)
+    out.print()
+    out.print(_message(request, result))
