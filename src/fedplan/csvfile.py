@@ -1,0 +1,210 @@
+"""Text into cells: a CSV file read in blocks, with every fault placed by line and column."""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import math
+import os
+import reprlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple, TextIO, TypeVar
+
+from fedplan.errors import InputError, Problem
+
+MOST_PROBLEMS = 50
+_BLOCK = 1 << 22  # characters read at a time: memory stays small whatever the size of the file
+_LONGEST_LINE = 100_000  # below the csv module's limit on a field, which therefore never fires
+
+Part = TypeVar("Part")
+Cells = dict[str, list[str]]  # column -> its cells, without the spaces around them
+
+
+class Kind(NamedTuple):
+    """The columns of one kind of file."""
+
+    required: tuple[str, ...]
+    optional: tuple[str, ...]
+
+
+def input_error(problems: Iterable[Problem], path: str | os.PathLike[str]) -> InputError:
+    """An error about this file."""
+    return InputError(replace(problem, source=Path(path).name) for problem in problems)
+
+
+def read_blocks(
+    path: str | os.PathLike[str],
+    kind: str,
+    kinds: dict[str, Kind],
+    parse: Callable[[Cells, list[int]], tuple[Part, list[Problem]]],
+    parse_plain: Callable[[list[str], list[str]], Part | None] = lambda _names, _lines: None,
+) -> list[Part]:
+    """Parse a file block by block; `parse_plain` is a fast first try, `parse` has the last word."""
+    parts: list[Part] = []
+    problems: list[Problem] = []
+    try:
+        # Bytes that are not UTF-8 become lone surrogates, to be reported with their line.
+        with Path(path).open(encoding="utf-8-sig", errors="surrogateescape") as text:
+            names, line, problems = _header(text, kind, kinds)
+            for block in [] if problems else _blocks(text):
+                lines = block.removesuffix("\n").split("\n")
+                part = parse_plain(names, lines) if _is_plain(block, lines) else None
+                if part is None:
+                    cells, at, found = _split(lines, line + 1, names)
+                    if at:
+                        part, wrong = parse(cells, at)
+                        found += wrong
+                    problems += sorted(found, key=lambda problem: problem.line or 0)
+                if part is not None:
+                    parts.append(part)
+                line += len(lines)
+                if len(problems) >= MOST_PROBLEMS:
+                    break
+    except OSError as error:
+        raise input_error([Problem(message=_failure(error, path))], path) from error
+    if not parts and not problems:
+        problems = [Problem(message="must have at least one row below the header.")]
+    if len(problems) >= MOST_PROBLEMS:
+        message = f"reading stopped here, after {MOST_PROBLEMS} problems; there may be more."
+        end = Problem(line=problems[MOST_PROBLEMS - 1].line, message=message)
+        problems = [*problems[:MOST_PROBLEMS], end]
+    if problems:
+        raise input_error(problems, path)
+    return parts
+
+
+def _failure(error: OSError, path: str | os.PathLike[str]) -> str:
+    if isinstance(error, FileNotFoundError):
+        return f"no such file: check the path {path}."
+    if Path(path).is_dir():
+        return f"is a folder: give the path of a CSV file, not {path}."
+    if isinstance(error, PermissionError):
+        return f"must be readable, but its permissions forbid it: change those of {path}."
+    return f"cannot be read ({error.strerror}): check the path {path}."
+
+
+def _header(
+    text: TextIO, kind: str, kinds: dict[str, Kind]
+) -> tuple[list[str], int, list[Problem]]:
+    """Find the first line that is not blank: the columns it names, its number, its problems."""
+    number = 0
+    while line := text.readline(_LONGEST_LINE + 1):
+        number += 1
+        names = _fields(line.removesuffix("\n"))
+        if isinstance(names, str):
+            return [], number, [Problem(line=number, message=names)]
+        if any(names):
+            problems = [replace(p, line=number) for p in _header_problems(line, names, kind, kinds)]
+            return names, number, problems
+    message = (
+        f"must not be empty: write a header, {','.join(kinds[kind].required)}, and rows below it."
+    )
+    return [], number, [Problem(message=message)]
+
+
+def _header_problems(
+    line: str, names: list[str], kind: str, kinds: dict[str, Kind]
+) -> Iterator[Problem]:
+    for mark, marks in ((";", "semicolons"), ("\t", "tabs")):
+        if line.count(mark) > line.count(","):
+            message = f"commas must separate the columns, but got {marks}. Save as comma-separated."
+            yield Problem(message=message)
+            return
+    required, optional = kinds[kind]
+    known = required + optional
+    unknown = [name for name in dict.fromkeys(names) if name not in known][:MOST_PROBLEMS]
+    if missing := [name for name in required if name not in names]:
+        found = ", ".join(map(reprlib.repr, names[:20])) + ", ..." * (len(names) > 20)
+        message = f"must name every column of a {kind} file. "
+        message += f"Missing: {', '.join(missing)}. Found: {found}."
+        for other, columns in kinds.items():
+            if set(columns.required) <= set(names):
+                yield Problem(message=f"{message} This looks like a {other} file.")
+                return
+        yield Problem(message=message)
+    absent = [name for name in known if name not in names]
+    for name in unknown:
+        close = difflib.get_close_matches(name.lower(), absent, 1)
+        if not close and len(absent) == len(known):
+            continue  # no header at all, as the missing columns have said
+        remedy = f"Did you mean {close[0]}?" if close else f"Remove it; known: {', '.join(known)}."
+        message = f"is not a column of a {kind} file. {remedy}"
+        yield Problem(column=reprlib.repr(name)[1:-1] or "(no name)", message=message)
+    for name in known:
+        if (times := names.count(name)) > 1:
+            message = f"must stand once in the header, but got it {times} times. Remove one."
+            yield Problem(column=name, message=message)
+
+
+def _blocks(text: TextIO) -> Iterator[str]:
+    """Cut the text into blocks of whole lines; end at a line too long to belong to a table."""
+    while block := text.read(_BLOCK):
+        rest = text.readline(_LONGEST_LINE + 1)
+        yield block + rest
+        if len(rest) > _LONGEST_LINE and not rest.endswith("\n"):
+            return
+
+
+def _is_plain(block: str, lines: list[str]) -> bool:
+    return '"' not in block and max(map(len, lines)) <= _LONGEST_LINE and not not_text(block)
+
+
+def not_text(text: str) -> str:
+    """Say what keeps this from being text; nothing where it is."""
+    try:
+        text.encode()
+        if "\0" not in text:
+            return ""
+        byte = 0
+    except UnicodeEncodeError as error:
+        byte = ord(text[error.start]) & 0xFF
+    return f"is not UTF-8 text (byte 0x{byte:02x}): save as 'CSV UTF-8', not UTF-16 or Latin-1."
+
+
+def _fields(line: str) -> list[str] | str:
+    """Split a line into its cells; where that cannot be done, say why."""
+    if len(line) > _LONGEST_LINE:
+        return f"must have at most {_LONGEST_LINE:,} characters: this is not a row of a table."
+    if fault := not_text(line):
+        return fault
+    # One line at a time, so that a quote left open cannot swallow the rows below it. The line's end
+    # gets into a cell only if a quote is open there.
+    cells = next(csv.reader([line + "\n"], skipinitialspace=True), [])
+    if cells and "\n" in cells[-1]:
+        return 'a quote (") must be closed on its own line. Close or remove it.'
+    return [cell.strip() for cell in cells]
+
+
+def _split(
+    lines: list[str], first_line: int, names: list[str]
+) -> tuple[Cells, list[int], list[Problem]]:
+    """Split lines into columns: the cells, the line of each row, and the lines that do not fit."""
+    rows: list[list[str]] = []
+    at: list[int] = []
+    problems: list[Problem] = []
+    for number, line in enumerate(lines, first_line):
+        fields = _fields(line)
+        if isinstance(fields, str):
+            problems.append(Problem(line=number, message=fields))
+        elif len(fields) == len(names) and any(fields):
+            rows.append(fields)
+            at.append(number)
+        elif any(fields):
+            many = len(fields) > len(names)
+            remedy = "Write decimals with a point." if many else "Fill in the rest."
+            message = f"has {len(fields)} fields, but the header has {len(names)}. {remedy}"
+            problems.append(Problem(line=number, message=message))
+        if len(problems) >= MOST_PROBLEMS:
+            break
+    return dict(zip(names, map(list, zip(*rows, strict=True)), strict=False)), at, problems
+
+
+def number(cell: str) -> float:
+    """Read a decimal number; NaN where there is none."""
+    try:
+        # Python alone takes 1_000 and the digits of every script; no other reader of CSV does.
+        return float(cell) if cell.isascii() and "_" not in cell else math.nan
+    except ValueError:
+        return math.nan

@@ -1,0 +1,150 @@
+"""The frontier figure's data: the points nothing beats on both time and energy, and the marks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING, Literal
+
+from fedplan.errors import InputError
+from fedplan.figures.units import Axis, energy_unit, extra, fit_axis, near, time_unit
+
+if TYPE_CHECKING:
+    from fedplan.theory.constraints import Constraints
+    from fedplan.theory.cost import Prediction
+    from fedplan.theory.frontier import FrontierPoint
+
+Role = Literal["chosen", "paper", "other"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """One setting to point out; `cost_ratio` is its cost over the plan's, None where not priced."""
+
+    name: str
+    role: Role
+    clients_per_round: int
+    local_steps: int
+    time_s: float
+    energy_j: float
+    cost_ratio: float | None = None
+    feasible: bool = True
+
+    @classmethod
+    def at(cls, place: FrontierPoint | Prediction, name: str, role: Role = "other") -> Mark:
+        """A mark where a frontier point or a prediction is."""
+        return cls(
+            name=name,
+            role=role,
+            clients_per_round=place.clients_per_round,
+            local_steps=place.local_steps,
+            time_s=place.time_s,
+            energy_j=place.energy_j,
+        )
+
+    @property
+    def label(self) -> str:
+        """The name with K and E: "fedplan: K=24, E=24"."""
+        return f"{self.name}: K={self.clients_per_round:,}, E={self.local_steps:,}"
+
+    @property
+    def legend(self) -> str:
+        """The label, and what the setting costs more."""
+        if self.role == "chosen" or self.cost_ratio is None:
+            return self.label
+        broken = "" if self.feasible else ", breaks a limit"
+        return f"{self.label} ({extra(self.cost_ratio)}{broken})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrontierFigure:
+    """The time-energy frontier, ready to be drawn.
+
+    points : by rising time; those with `energy_weight_from` None are drawn lighter.
+    marks : settings pointed out, the plan first; those an axis does not reach are pinned to it.
+    deadline_s, energy_budget_j : limits to draw, if any.
+    note : what the reader must know of the units, or an empty string.
+    """
+
+    title: str
+    points: tuple[FrontierPoint, ...]
+    marks: tuple[Mark, ...]
+    time: Axis
+    energy: Axis
+    deadline_s: float | None = None
+    energy_budget_j: float | None = None
+    note: str = ""
+
+    def shows(self, mark: Mark) -> bool:
+        """Whether a mark lies within both axes."""
+        return self.time.has(mark.time_s) and self.energy.has(mark.energy_j)
+
+
+def frontier_figure_data(
+    points: Sequence[FrontierPoint], *, relative: bool | str = False
+) -> FrontierFigure:
+    """Data of the frontier alone, its two ends marked.
+
+    relative : whether seconds and joules are relative, or the words for what they are for.
+
+    >>> from fedplan import Bound, Fleet, compute_frontier
+    >>> fleet = Fleet(step_time_s=[0.1, 0.2], comm_time_s=1.0, comm_energy_j=2.0)
+    >>> data = frontier_figure_data(compute_frontier(fleet, Bound(a0=100.0, b0=1.0, c0=9.0)))
+    >>> [mark.label for mark in data.marks], data.time.label
+    (['fastest: K=2, E=7', 'least energy: K=1, E=3'], 'time to target (s)')
+    """
+    if not points:
+        raise InputError(
+            "a frontier needs at least one point, but there is none: no setting meets the limits. "
+            "Raise the deadline, the energy budget or max_rounds."
+        )
+    ends = {"fastest": points[0], "least energy": points[-1]}
+    if len(points) == 1:
+        ends = {"fastest, and least energy": points[0]}
+    marks = [Mark.at(point, name) for name, point in ends.items()]
+    return frontier_panel(points, marks, relative=relative)
+
+
+def frontier_panel(
+    points: Sequence[FrontierPoint],
+    marks: Sequence[Mark],
+    *,
+    relative: bool | str = False,
+    constraints: Constraints | None = None,
+) -> FrontierFigure:
+    """A frontier and marks on axes that fit the frontier and the chosen setting first."""
+    chosen = [mark for mark in marks if mark.role == "chosen"]
+    core = [*points, *chosen]
+    typical = chosen or points
+    times, energies = [item.time_s for item in core], [item.energy_j for item in core]
+    shown = [m for m in marks if near(times, m.time_s) and near(energies, m.energy_j)]
+    return FrontierFigure(
+        title="Time-energy frontier",
+        points=tuple(points),
+        marks=tuple(marks),
+        time=fit_axis(
+            "time to target",
+            time_unit(median(item.time_s for item in typical)),
+            [*times, *(mark.time_s for mark in shown)],
+        ),
+        energy=fit_axis(
+            "energy to target",
+            energy_unit(median(item.energy_j for item in typical)),
+            [*energies, *(mark.energy_j for mark in shown)],
+        ),
+        deadline_s=constraints.deadline_s if constraints else None,
+        energy_budget_j=constraints.energy_budget_j if constraints else None,
+        note=units_note(relative),
+    )
+
+
+def units_note(relative: bool | str) -> str:
+    """What must be said of time and energy that are not absolute.
+
+    >>> units_note(True), units_note("a target gap of 1")[-18:], units_note(False)
+    ('Relative units: only ratios mean something.', 'a target gap of 1.', '')
+    """
+    if isinstance(relative, str) and relative:
+        return f"Relative units: time and energy are for {relative}."
+    return "Relative units: only ratios mean something." if relative else ""

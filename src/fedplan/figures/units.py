@@ -1,0 +1,151 @@
+"""Readable units, numbers and axes: minutes or hours, joules or kilowatt-hours, linear or log."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fedplan.theory.cost import JOULES_PER_KWH, SECONDS_PER_HOUR
+
+_LOG_FROM = 10.0  # an axis that spans more than this ratio is logarithmic
+# Other settings may widen an axis up to this share of the frontier's own span (or up to this
+# ratio): one that lies further out would squash the frontier, and is pinned to the edge instead.
+_ROOM, _LEAST_ROOM = 1.5, 2.0
+_MARGIN = 0.06  # of the span, left free at each end
+_EDGE = 0.02  # of the span, between an edge and what is pinned to it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """A unit to show a quantity in, and how many seconds or joules it is."""
+
+    name: str
+    size: float
+
+
+# Each unit with the quantity from which on it reads better than the one before.
+_TIME_UNITS = (
+    (0.0, Unit(name="s", size=1.0)),
+    (300.0, Unit(name="min", size=60.0)),
+    (3 * SECONDS_PER_HOUR, Unit(name="h", size=SECONDS_PER_HOUR)),
+)
+_ENERGY_UNITS = (
+    (0.0, Unit(name="J", size=1.0)),
+    (2e3, Unit(name="kJ", size=1e3)),
+    (2e6, Unit(name="MJ", size=1e6)),
+    (10 * JOULES_PER_KWH, Unit(name="kWh", size=JOULES_PER_KWH)),
+)
+
+
+def time_unit(typical_s: float) -> Unit:
+    """The unit in which this many seconds read best.
+
+    >>> time_unit(90.0).name, time_unit(1200.0).name, time_unit(86400.0).name
+    ('s', 'min', 'h')
+    """
+    return next(unit for start, unit in reversed(_TIME_UNITS) if typical_s >= start)
+
+
+def energy_unit(typical_j: float) -> Unit:
+    """The unit in which this many joules read best.
+
+    >>> [energy_unit(10.0**power).name for power in (2, 4, 7, 9)]
+    ['J', 'kJ', 'MJ', 'kWh']
+    """
+    return next(unit for start, unit in reversed(_ENERGY_UNITS) if typical_j >= start)
+
+
+def number(value: float) -> str:
+    """Three significant digits; thousands separated, integers below a million kept whole.
+
+    >>> number(0.012345), number(20.63), number(13166.9), number(2.5e9), number(0.0)
+    ('0.0123', '20.6', '13,167', '2.5e+09', '0')
+    """
+    if value and 100 <= abs(value) < 1e6:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"
+
+
+def quantity(value: float, unit: Unit) -> str:
+    """A number of seconds or joules, in a unit.
+
+    >>> quantity(1237.7, time_unit(1237.7))
+    '20.6 min'
+    """
+    return f"{number(value / unit.size)} {unit.name}"
+
+
+def extra(ratio: float) -> str:
+    """A cost ratio in words short enough for a legend.
+
+    >>> extra(1.262), extra(0.97), extra(1.0), extra(12.43)
+    ('+26%', '-3%', 'same cost', '12x the cost')
+    """
+    percent = 100 * (ratio - 1)
+    if abs(percent) < 0.05:
+        return "same cost"
+    if ratio >= 3:
+        return f"{number(round(ratio) if ratio >= 10 else ratio)}x the cost"
+    return f"{percent:+.0f}%" if abs(percent) >= 2 else f"{percent:+.1f}%"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Axis:
+    """What an axis says and shows; `low` and `high` are its ends, in `unit`."""
+
+    label: str
+    unit: Unit
+    log: bool
+    low: float
+    high: float
+
+    def shown(self, value: float) -> float:
+        """A value in seconds or joules, in the axis's unit."""
+        return value / self.unit.size
+
+    def has(self, value: float) -> bool:
+        """Whether a value in seconds or joules lies between the axis's ends."""
+        return self.low <= self.shown(value) <= self.high
+
+    def pinned(self, value: float) -> float:
+        """A value in seconds or joules, in the axis's unit, moved to the edge if beyond it."""
+        low, high = _widened(self.low, self.high, -_EDGE, self.log)
+        return self.shown(value) if self.has(value) else min(max(self.shown(value), low), high)
+
+
+def near(core: Sequence[float], value: float) -> bool:
+    """Whether an axis that must show all of `core` can show `value` too and not squash it.
+
+    >>> near([60.0, 80.0], 100.0), near([60.0, 80.0], 5000.0)
+    (True, False)
+    """
+    low, high = min(core), max(core)
+    if not high:
+        return value == 0
+    room = max((high / low) ** _ROOM, _LEAST_ROOM) if low else math.inf
+    return low / room <= value <= high * room
+
+
+def fit_axis(name: str, unit: Unit, values: Sequence[float]) -> Axis:
+    """An axis that shows all values (in seconds or joules), logarithmic if they differ much.
+
+    >>> axis = fit_axis("time to target", time_unit(60.0), [60.0, 80.0])
+    >>> axis.label, axis.log, axis.has(80.0), axis.has(100.0)
+    ('time to target (s)', False, True, False)
+    """
+    low, high = min(values) / unit.size, max(values) / unit.size
+    log = low > 0 and high / low > _LOG_FROM
+    if low == high:  # a single value, or no energy at all, still needs an axis to stand on
+        low, high = (0.9 * low, 1.1 * high) if high else (-1.0, 1.0)
+    else:
+        low, high = _widened(low, high, _MARGIN, log)
+    return Axis(label=f"{name} ({unit.name})", unit=unit, log=log, low=low, high=high)
+
+
+def _widened(low: float, high: float, share: float, log: bool) -> tuple[float, float]:
+    if log:
+        factor = (high / low) ** share
+        return low / factor, high * factor
+    extent = (high - low) * share
+    return low - extent, high + extent
