@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fedplan.cli.options import output_options
-from fedplan.cli.output import console, print_json
+from fedplan.cli.output import amount, console, print_json
 
 if TYPE_CHECKING:
     from fedplan.theory.estimation import Estimate
@@ -93,9 +93,11 @@ def _print_table(result: Estimate) -> None:
             if interval is not None:
                 rows[name] = (getattr(result.bound, name), interval)
     for name, (value, (low, high)) in rows.items():
-        table.add_row(name, *(f"{number:,.4g}" for number in (value, low, high)))
+        table.add_row(name, *map(amount, (value, low, high)))
     out.print(table)
+    out.print(f"\n[bold]{result.status}[/] ({result.method}).", end=" ")
     out.print(
-        f"\n[bold]{result.status}[/] ({result.method}). {result.message} "
-        f"Of the pairs of pilots {result.pairs_used} give a ratio and {result.pairs_rejected} do not."
+        f"{result.message} Of the pairs of pilots {result.pairs_used} give a ratio and "
+        f"{result.pairs_rejected} do not.",
+        markup=False,
     )

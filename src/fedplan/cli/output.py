@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -59,7 +60,7 @@ def fail(error: FedplanError | click.ClickException) -> int:
 def _wants_json() -> bool:
     # The error may come before the options are parsed, so the words themselves are looked at.
     words = sys.argv[1:]
-    return "--format=json" in words or ("--format", "json") in zip(words, words[1:], strict=False)
+    return "--format=json" in words or ("--format", "json") in pairwise(words)
 
 
 def console() -> Console:
@@ -70,11 +71,20 @@ def console() -> Console:
     return Console(width=None if sys.stdout.isatty() else 110, highlight=False)
 
 
+def amount(value: float) -> str:
+    """A number people can read: four digits, or all before the point.
+
+    >>> amount(0.123456), amount(58240.09), amount(float("inf"))
+    ('0.1235', '58,240', 'inf')
+    """
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
 def seconds(value: float) -> str:
     """A duration people can read.
 
     >>> seconds(0.25), seconds(75.0), seconds(7260.0), seconds(200000.0)
-    ('0.25 s', '75 s', '2 h 1 min', '2 d 7 h')
+    ('0.25 s', '75 s', '2 h 1 min', '2 d 8 h')
     """
     if value < 120:
         return f"{value:.3g} s"
@@ -108,4 +118,4 @@ def difference(ratio: float) -> str:
     """
     if abs(ratio - 1) < 5e-4:
         return "same"
-    return f"{ratio:,.0f} x" if ratio >= 10 else f"{ratio - 1:+.1%}"
+    return f"{ratio:,.0f} x" if ratio >= 3 else f"{ratio - 1:+.1%}"

@@ -14,10 +14,11 @@ from fedplan.cli.options import (
     problem_options,
     read_request,
 )
-from fedplan.cli.output import console, difference, joules, print_json, seconds
+from fedplan.cli.output import amount, console, difference, joules, print_json, seconds
 from fedplan.errors import EXIT_INFEASIBLE
 
 if TYPE_CHECKING:
+    from fedplan.theory.convergence import Bound
     from fedplan.theory.cost import Prediction
     from fedplan.theory.plan import Plan
     from fedplan.theory.sensitivity import WhatIf
@@ -82,16 +83,20 @@ def _what_ifs(request: Request, result: Plan) -> list[WhatIf]:
 
     if not result.success or request.fleet.count.size > _MAX_DEVICES_FOR_WHAT_IFS:
         return []
-    known, constraints = request.knowledge, request.constraints
-    estimated = isinstance(known, Estimate)
+    constraints = request.constraints
+    plausible: tuple[Bound, ...] = ()
+    if isinstance(request.knowledge, Estimate):
+        constraints = request.knowledge.within_reach(constraints)
+        if result.method != "paper":
+            plausible = request.knowledge.plausible
     return sensitivity(
         request.fleet,
         request.bound,
         result,
         energy_weight=request.energy_weight,
         prices=request.prices,
-        constraints=known.within_reach(constraints) if estimated else constraints,
-        plausible=known.plausible if estimated and result.method != "paper" else (),
+        constraints=constraints,
+        plausible=plausible,
     )
 
 
@@ -124,6 +129,7 @@ def _as_json(request: Request, result: Plan, what_ifs: list[WhatIf]) -> dict[str
         "method": result.method,
         **(_prediction_json(result.prediction) if result.prediction else _NO_PREDICTION),
         "cost_unit": result.unit,
+        "co2_g": _co2_g(request, result),
         "relative_to": request.relative_to,
         "certificate": certificate
         and {
@@ -158,14 +164,23 @@ def _as_json(request: Request, result: Plan, what_ifs: list[WhatIf]) -> dict[str
     }
 
 
+def _co2_g(request: Request, result: Plan) -> float | None:
+    """Grams of CO2, where the carbon intensity of the electricity was given."""
+    if request.prices is None or result.prediction is None or not request.prices.co2_g_per_kwh:
+        return None
+    return request.prices.co2_g(result.prediction.energy_j)
+
+
 def _message(request: Request, result: Plan) -> str:
+    from fedplan.theory.estimation import Estimate
+
     parts = [result.message]
     if request.relative_to and result.success:
         parts.append(
             "Rounds, time, energy and cost are in relative units: they are for "
             f"{request.relative_to}."
         )
-    if not isinstance(request.knowledge, type(request.bound)):
+    if isinstance(request.knowledge, Estimate):
         parts.append(f"Pilots: {request.knowledge.message}")
     return " ".join(parts)
 
@@ -175,7 +190,8 @@ def _print_table(request: Request, result: Plan, what_ifs: list[WhatIf]) -> None
 
     out = console()
     if result.prediction is None:
-        out.print(f"[bold red]No feasible plan.[/] {result.message}")
+        out.print("[bold red]No feasible plan.[/]", end=" ")
+        out.print(result.message, markup=False)
         return
     best = result.prediction
     facts = Table.grid(padding=(0, 3))
@@ -185,9 +201,11 @@ def _print_table(request: Request, result: Plan, what_ifs: list[WhatIf]) -> None
         ("rounds", f"{best.rounds:,}"),
         ("time", seconds(best.time_s)),
         ("energy", joules(best.energy_j)),
-        ("cost", f"{best.cost:,.5g} ({result.unit})"),
+        ("cost", f"{amount(best.cost)} ({result.unit})"),
     ):
         facts.add_row(name, value)
+    if (co2_g := _co2_g(request, result)) is not None:
+        facts.add_row("carbon", f"{amount(co2_g)} g CO2")
     out.print(facts)
     others = Table(title="What other settings would pay", title_justify="left", box=None)
     for name in ("setting", "K", "E", "rounds", "time", "energy", "cost"):
@@ -220,4 +238,4 @@ def _print_table(request: Request, result: Plan, what_ifs: list[WhatIf]) -> None
         out.print()
         out.print(unsure)
     out.print()
-    out.print(_message(request, result))
+    out.print(_message(request, result), markup=False)

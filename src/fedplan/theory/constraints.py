@@ -23,9 +23,9 @@ class Constraints:
     deadline_s: float | None = None
     energy_budget_j: float | None = None
     max_rounds: int | None = None
-    min_clients_per_round: int = 1
+    min_clients_per_round: int | None = None
     max_clients_per_round: int | None = None
-    min_local_steps: int = 1
+    min_local_steps: int | None = None
     max_local_steps: int | None = None
 
     def __post_init__(self) -> None:
@@ -36,7 +36,7 @@ class Constraints:
         ]
         for what in ("clients_per_round", "local_steps"):
             low, high = getattr(self, f"min_{what}"), getattr(self, f"max_{what}")
-            if low < 1 or (high is not None and high < low):
+            if (low is not None and low < 1) or (high is not None and high < (low or 1)):
                 problems.append(
                     f"`1 <= min_{what} <= max_{what}` must hold, but got "
                     f"min_{what}={low}, max_{what}={high}."
@@ -57,15 +57,14 @@ class Constraints:
 
     def clients_range(self, num_clients: int) -> tuple[int, int]:
         """Smallest and largest K allowed in a fleet of this size."""
-        if self.min_clients_per_round > num_clients:
+        lowest = self.min_clients_per_round or 1
+        if lowest > num_clients:
             raise InputError(
                 "`min_clients_per_round <= num_clients` must hold, but got "
                 f"min_clients_per_round={self.min_clients_per_round}, num_clients={num_clients}. "
                 "Lower min_clients_per_round or add devices."
             )
-        return self.min_clients_per_round, min(
-            self.max_clients_per_round or num_clients, num_clients
-        )
+        return lowest, min(self.max_clients_per_round or num_clients, num_clients)
 
     def steps_range(self, *bounds: Bound) -> tuple[int, int]:
         """Smallest and largest E worth looking at.
@@ -82,7 +81,8 @@ class Constraints:
             )
         useful = math.ceil(furthest) if furthest <= MAX_STEPS else MAX_STEPS
         highest = min(self.max_local_steps or MAX_STEPS, useful)
-        return self.min_local_steps, max(self.min_local_steps, highest)
+        lowest = self.min_local_steps or 1
+        return lowest, max(lowest, highest)
 
     def met(self, time_s: ArrayLike, energy_j: ArrayLike, rounds: ArrayLike) -> NDArray[np.bool_]:
         """Where these totals respect every limit."""

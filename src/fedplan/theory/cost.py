@@ -90,6 +90,10 @@ class Prices:
         if problems:
             raise InputError(problems)
 
+    def co2_g(self, energy_j: float) -> float:
+        """Grams of CO2 of this much energy."""
+        return energy_j / JOULES_PER_KWH * self.co2_g_per_kwh
+
     def objective(self) -> Objective:
         """The rates these prices amount to."""
         money_per_kwh = self.per_kwh + self.per_kg_co2 * self.co2_g_per_kwh / 1000.0

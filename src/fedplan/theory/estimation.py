@@ -34,7 +34,7 @@ Method = Literal["joint", "pairwise"]
 MAX_CONDITION = 30.0
 MAX_CORRELATION = 0.95  # of log K and log E over the pilots
 MAX_SAMPLING_RATIO = 50.0  # c0 / b0 allowed for where the pilots leave c0 open
-TRUSTED_REACH = 2  # plans go no further than this many times the most local steps piloted
+TRUSTED_REACH = 2  # plans go no further than this factor past the fewest clients and most steps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ class Estimate:
     intervals : of a0, b0 and c0, at `CONFIDENCE`.
     plausible : bounds at the ends of every interval, the input of the robust plan.
     suggested_pilot : the (K, E) that would settle most.
-    max_local_steps : how far past the pilots the fit is trusted.
+    reach : the smallest K and the largest E for which the fit is trusted.
     """
 
     method: Method
@@ -61,7 +61,7 @@ class Estimate:
     pairs_used: int
     pairs_rejected: int
     suggested_pilot: tuple[int, int] | None
-    max_local_steps: int
+    reach: tuple[int, int]
     message: str
 
     @property
@@ -70,17 +70,22 @@ class Estimate:
         return self.bound is not None
 
     def within_reach(self, constraints: Constraints) -> Constraints:
-        """These constraints, with local steps limited to what the pilots support if they are not.
+        """These constraints and, where they leave it open, no (K, E) that the pilots say little of.
 
         >>> pilots = [Pilot(clients_per_round=k, local_steps=e, upper_loss=2, lower_loss=1,
-        ...     rounds_to_upper=0, rounds_to_lower=9) for k, e in ((1, 5), (2, 10), (5, 5))]
-        >>> estimate_bound(pilots, 9).within_reach(Constraints()).max_local_steps
-        20
+        ...     rounds_to_upper=0, rounds_to_lower=9) for k, e in ((4, 5), (8, 10), (9, 5))]
+        >>> reach = estimate_bound(pilots, 9).within_reach(Constraints())
+        >>> reach.min_clients_per_round, reach.max_local_steps
+        (2, 20)
         """
-        if constraints.max_local_steps is not None:
-            return constraints
-        reach = max(self.max_local_steps, constraints.min_local_steps)
-        return replace(constraints, max_local_steps=reach)
+        low_k, high_e = self.reach
+        if constraints.min_clients_per_round is None:
+            most = constraints.max_clients_per_round or low_k
+            constraints = replace(constraints, min_clients_per_round=min(low_k, most))
+        if constraints.max_local_steps is None:
+            least = constraints.min_local_steps or 1
+            constraints = replace(constraints, max_local_steps=max(high_e, least))
+        return constraints
 
 
 def estimate_bound(
@@ -126,6 +131,8 @@ def estimation_overhead(pilots: Sequence[Pilot], rounds: float, local_steps: int
 
 def _check(pilots: Sequence[Pilot], num_clients: int) -> None:
     problems = []
+    if num_clients < 1:
+        problems.append(f"`num_clients >= 1` must hold, but got num_clients={num_clients}.")
     if len(pilots) < 2:
         problems.append(
             f"`number of pilots >= 2` must hold, but got {len(pilots)}. Run another pilot with a "
@@ -177,7 +184,7 @@ def _pairwise_estimate(pilots: Sequence[Pilot], num_clients: int) -> Estimate:
         pairs_used=int(used.size),
         pairs_rejected=undefined + negative,
         suggested_pilot=None,
-        max_local_steps=_reach(pilots),
+        reach=_reach(pilots),
         message=f"a0/b0 is the mean over pairs of pilots, as in the paper; the interval is their "
         f"range. {counts} The joint method uses every pilot at once and is steadier.",
     )
@@ -216,7 +223,7 @@ def _joint_estimate(pilots: Sequence[Pilot], num_clients: int) -> Estimate:
         pairs_used=int((ratios >= 0).sum()),
         pairs_rejected=int((~(ratios >= 0)).sum()),
         suggested_pilot=suggestion,
-        max_local_steps=_reach(pilots),
+        reach=_reach(pilots),
         message=f"One fit of {len(pilots)} pilots, typical error {fit.relative_error:.0%}, "
         f"{CONFIDENCE:.0%} intervals.{' '.join(['', *concerns])}{advice}",
     )
@@ -285,13 +292,15 @@ def _plausible(
     """The centre and the ends of every interval; an open c0 is closed at a generous multiple."""
     if math.isinf(c0_interval[1]):
         corners = [*corners, np.array([*centre[:2], MAX_SAMPLING_RATIO * max(centre[1], 1e-300)])]
-    unique = {tuple(float(f"{value:.12g}") for value in fit) for fit in corners if fit[:2].any()}
+    unique = {tuple(float(f"{value:.6g}") for value in fit) for fit in corners if fit[:2].any()}
     ordered = [tuple(centre), *sorted(unique - {tuple(centre)})]
     return tuple(Bound(a0=a0, b0=b0, c0=c0) for a0, b0, c0 in ordered)
 
 
-def _reach(pilots: Sequence[Pilot]) -> int:
-    return TRUSTED_REACH * max(pilot.local_steps for pilot in pilots)
+def _reach(pilots: Sequence[Pilot]) -> tuple[int, int]:
+    fewest = min(pilot.clients_per_round for pilot in pilots)
+    most = max(pilot.local_steps for pilot in pilots)
+    return math.ceil(fewest / TRUSTED_REACH), most * TRUSTED_REACH
 
 
 def _unidentified(
@@ -311,6 +320,6 @@ def _unidentified(
         pairs_used=int((ratios >= 0).sum()),
         pairs_rejected=int((~(ratios >= 0)).sum()),
         suggested_pilot=(k, e),
-        max_local_steps=_reach(pilots),
+        reach=_reach(pilots),
         message=f"{reason} Add a pilot at clients_per_round={k}, local_steps={e}.",
     )

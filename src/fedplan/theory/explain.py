@@ -38,7 +38,10 @@ def explain_plan(
         sentences.append("Every setting costs nothing by these weights, so the fastest is taken.")
     if binding:
         names = " and ".join(_WORDS[name][0] for name in binding)
-        sentences.append(f"Without {names} it would be cheaper.")
+        if regret is None:
+            sentences.append(f"Without {names} it would be cheaper.")
+        else:
+            sentences.append(f"It sits at {names}: pilots beyond could tell whether to go further.")
     sentences += [
         f"{name[0].upper()}{name[1:]} costs {_difference(ratio)}."
         for name, ratio in alternatives
@@ -65,8 +68,8 @@ def _trust(method: str, gap: float | None, regret: float | None) -> str:
 def _difference(ratio: float) -> str:
     if abs(ratio - 1) < 5e-4:
         return "the same"
-    if ratio >= 10:
-        return f"{ratio:,.0f} times as much"
+    if ratio >= 3:
+        return f"{ratio:,.1f} times as much" if ratio < 10 else f"{ratio:,.0f} times as much"
     return f"{abs(ratio - 1):.1%} {'more' if ratio > 1 else 'less'}"
 
 

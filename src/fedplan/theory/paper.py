@@ -6,8 +6,8 @@ own, so that the paper can be reproduced and compared with.
 
 from __future__ import annotations
 
-import itertools
 import math
+from collections.abc import Callable
 
 from fedplan.theory.convergence import Bound, drift
 from fedplan.theory.cost import Objective, predict
@@ -85,15 +85,23 @@ def solve_paper(
     """(K, E) by Algorithm 2, lines 5-13, within the given ranges.
 
     The search starts from both ends of K ("choose a feasible z0"): P3 is only biconvex, and each
-    start ends in a partial optimum of its own; the better rounding wins.
+    start ends in a partial optimum of its own. Beside the paper's four roundings, E is solved
+    again at each rounded K: rounding K from 1.4 to 2 alone can leave E half a percent off.
     """
     paper_bound = bound.as_in_paper
+
+    def steps_at(clients: float) -> float:
+        return _project(closed_form_steps(fleet, paper_bound, objective, clients), steps_range)
+
+    def clients_at(steps: float) -> float:
+        return _project(closed_form_clients(fleet, paper_bound, objective, steps), clients_range)
+
     candidates: set[tuple[int, int]] = set()
     for start in clients_range:
-        k, e = _alternate(fleet, paper_bound, objective, float(start), clients_range, steps_range)
-        candidates.update(
-            itertools.product({math.floor(k), math.ceil(k)}, {math.floor(e), math.ceil(e)})
-        )
+        real_k, real_e = _alternate(clients_at, steps_at, float(start))
+        for k in (math.floor(real_k), math.ceil(real_k)):
+            for e in (real_e, steps_at(k)):
+                candidates |= {(k, math.floor(e)), (k, math.ceil(e))}
 
     def p3(setting: tuple[int, int]) -> tuple[float, int, int]:
         priced = predict(fleet, paper_bound, objective, *setting, exact_stragglers=False)
@@ -103,19 +111,12 @@ def solve_paper(
 
 
 def _alternate(
-    fleet: Fleet,
-    bound: Bound,
-    objective: Objective,
-    k: float,
-    clients_range: tuple[int, int],
-    steps_range: tuple[int, int],
+    clients_at: Callable[[float], float], steps_at: Callable[[float], float], k: float
 ) -> tuple[float, float]:
-    def steps_at(clients: float) -> float:
-        return _project(closed_form_steps(fleet, bound, objective, clients), steps_range)
-
+    """Alternate convex search from K until neither K nor E moves."""
     e = steps_at(k)
     for _ in range(_MAX_SWEEPS):
-        next_k = _project(closed_form_clients(fleet, bound, objective, e), clients_range)
+        next_k = clients_at(e)
         next_e = steps_at(next_k)
         moved = math.hypot(next_k - k, next_e - e)
         k, e = next_k, next_e

@@ -62,7 +62,8 @@ class Plan:
     for `paper` mean times and c0 = b0. `time_s`, `energy_j` and `cost` go with
     `expected_rounds`; `rounds` is its ceiling. `regret` (robust only) is what the choice can cost
     above the best, over the plausible bounds. `best_attainable` (infeasible only) is the least
-    value of each limited total. `binding` names the constraints that make the plan dearer.
+    value of each limited total. `binding` names the constraints that make the plan dearer; for
+    `robust` the ends of ranges, given or where the pilots' support stops, that the choice sits on.
     """
 
     status: Literal["optimal", "infeasible"]
@@ -104,7 +105,7 @@ def make_plan(
     """Choose clients per round and local steps that reach the target at the lowest cost.
 
     bound, target_gap : the convergence bound, and how close to the best loss to get. An estimate
-        stands for its bound, its plausible bounds, and local steps no further than it reaches.
+        stands for its bound, its plausible bounds, and no (K, E) out of its reach.
     energy_weight or prices : what a second and a joule are worth; time alone if neither.
     plausible : bounds that could be true. With them the default method is `robust`, which
         predicts with `bound` but chooses by regret over all of them; without, it is `exact`.
@@ -264,7 +265,9 @@ class _Case:
             lower_bound=found.lower_bound,
             gap=found.regret - found.lower_bound,
         )
-        return self._plan("robust", prediction, certificate, robust=found)
+        return self._plan(
+            "robust", prediction, certificate, binding=self._edges(prediction), robust=found
+        )
 
     def _plan(
         self,
@@ -299,6 +302,17 @@ class _Case:
                 self.costs_nothing,
             ),
         )
+
+    def _edges(self, prediction: Prediction) -> tuple[str, ...]:
+        """The given ends of the ranges of K and E that this setting sits on."""
+        limits, k, e = self.constraints, prediction.clients_per_round, prediction.local_steps
+        ends = {
+            "min_clients_per_round": (k, limits.min_clients_per_round, 1),
+            "max_clients_per_round": (k, limits.max_clients_per_round, len(self.fleet)),
+            "min_local_steps": (e, limits.min_local_steps, 1),
+            "max_local_steps": (e, limits.max_local_steps, None),
+        }
+        return tuple(n for n, (at, end, natural) in ends.items() if at == end and end != natural)
 
     def _binding(self, optimum: exact.Optimum) -> tuple[str, ...]:
         """The constraints whose removal would make the plan cheaper."""
@@ -350,7 +364,9 @@ class _Case:
         limits = self.constraints
         low_k, high_k = limits.clients_range(len(self.fleet))
         in_range = low_k <= prediction.clients_per_round <= high_k and (
-            limits.min_local_steps <= prediction.local_steps <= (limits.max_local_steps or math.inf)
+            (limits.min_local_steps or 1)
+            <= prediction.local_steps
+            <= (limits.max_local_steps or math.inf)
         )
         return in_range and bool(
             limits.met(prediction.time_s, prediction.energy_j, prediction.expected_rounds)

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from fedplan.cli import main
+
+SETUP3 = """step_time_s,comm_time_s,step_energy_j,comm_energy_j,count
+0.1,2,0.001,0.02,100
+"""
+PILOTS = """clients_per_round,local_steps,upper_loss,lower_loss,rounds_to_upper,rounds_to_lower
+3,30,1.5,1.3,60,130
+10,20,1.5,1.3,80,150
+20,45,1.5,1.3,40,72
+50,70,1.5,1.3,30,55
+3,70,1.5,1.3,50,95
+20,20,1.5,1.3,80,148
+"""
+
+
+@dataclass
+class Result:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+@pytest.fixture
+def fedplan(monkeypatch, capsys):
+    """Run the command line in this process: fedplan("plan", "--example") -> Result."""
+
+    def run(*words: object) -> Result:
+        monkeypatch.setattr(sys, "argv", ["fedplan", *map(str, words)])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        captured = capsys.readouterr()
+        return Result(int(stop.value.code or 0), captured.out, captured.err)
+
+    return run
+
+
+@pytest.fixture
+def fleet_csv(tmp_path):
+    path = tmp_path / "fleet.csv"
+    path.write_text(SETUP3)
+    return path
+
+
+@pytest.fixture
+def pilots_csv(tmp_path):
+    path = tmp_path / "pilots.csv"
+    path.write_text(PILOTS)
+    return path

@@ -1,0 +1,113 @@
+"""The house rules: what is exported, what imports what, what is documented."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import click
+import pytest
+
+import fedplan
+from fedplan.cli import cli
+
+ROOT = Path(__file__).parents[1]
+CLI_REFERENCE = ROOT / "docs" / "reference" / "cli.md"
+PAPER_TO_CODE = ROOT / "docs" / "explanation" / "paper-to-code.md"
+
+
+def python(code: str) -> str:
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return run.stdout
+
+
+def test_every_exported_name_can_be_imported_and_nothing_else_is_promised():
+    assert set(dir(fedplan)) == set(fedplan.__all__)
+    for name in fedplan.__all__:
+        assert getattr(fedplan, name) is not None
+    with pytest.raises(AttributeError, match="no_such_name"):
+        _ = fedplan.no_such_name
+    hinted = set(re.findall(r"import \w+ as (\w+)$", inspect.getsource(fedplan), re.MULTILINE))
+    assert hinted == set(fedplan.__all__) - {"__version__"}
+
+
+def test_import_and_planning_pull_in_nothing_but_numpy_and_scipy():
+    code = """
+import sys
+before = set(sys.modules)
+import fedplan
+for name in fedplan.__all__: getattr(fedplan, name)
+new = {name.split('.')[0] for name in set(sys.modules) - before}
+print(' '.join(sorted(new - set(sys.stdlib_module_names))))
+"""
+    assert set(python(code).split()) <= {"fedplan", "numpy", "scipy", "charset_normalizer"}
+
+
+def test_help_is_quick():
+    start = time.perf_counter()
+    help_ = subprocess.run(
+        [sys.executable, "-m", "fedplan.cli", "--help"], capture_output=True, text=True, check=True
+    )
+    assert time.perf_counter() - start < 0.5
+    assert "fedplan plan --example" in help_.stdout
+
+
+def test_import_contracts_hold():
+    result = subprocess.run(
+        [Path(sys.executable).with_name("lint-imports")], cwd=ROOT, capture_output=True, text=True
+    )
+    assert result.returncode == 0, result.stdout
+
+
+def test_every_command_and_option_is_documented_and_has_an_example():
+    reference = CLI_REFERENCE.read_text()
+    for name, command in cli.commands.items():
+        section = reference.split(f"## fedplan {name}\n")[1].split("\n## ")[0]
+        assert "Examples:" in command.get_help(click.Context(command))
+        for parameter in command.params:
+            assert f"`{parameter.opts[0]}" in section, f"{name} {parameter.opts[0]}"
+
+
+def test_the_paper_page_names_functions_and_tests_that_exist():
+    rows = [line for line in PAPER_TO_CODE.read_text().splitlines() if line.startswith("| ")]
+    functions = {name for row in rows for name in re.findall(r"`([a-z_]+\.[A-Za-z_.]+)`", row)}
+    assert len(functions) > 15
+    for dotted in functions:
+        module, *path = dotted.split(".")
+        value = importlib.import_module(f"fedplan.theory.{module}")
+        for part in path:
+            value = getattr(value, part)
+    tests = {name for row in rows for name in re.findall(r"`(tests/[a-z_0-9/]+\.py)`", row)}
+    assert tests and all((ROOT / name).is_file() for name in tests)
+
+
+def test_every_number_of_the_paper_is_on_the_page():
+    page = PAPER_TO_CODE.read_text()
+    mentioned = set()
+    for numbers in re.findall(r"Eq\. (\d+(?:, \d+)*)", page):
+        mentioned |= {int(number) for number in numbers.split(", ")}
+    assert mentioned >= set(range(1, 30))
+    for kind, count in (("Lemma", 2), ("Theorem", 4), ("Corollary", 4), ("Algorithm", 2)):
+        for number in range(1, count + 1):
+            assert f"{kind} {number}" in page
+    lines = set()
+    for start, end in re.findall(r"Algorithm 2, lines? (\d+)(?:[-,] ?(\d+))?", page):
+        lines |= set(range(int(start), int(end or start) + 1))
+    assert lines == set(range(1, 14))
+
+
+def test_links_between_pages_lead_somewhere():
+    for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]:
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_the_version_stands_in_one_piece():
+    assert f'version = "{fedplan.__version__}"' in (ROOT / "pyproject.toml").read_text()
+    assert f"version: {fedplan.__version__}" in (ROOT / "CITATION.cff").read_text()
+    assert f"## {fedplan.__version__}" in (ROOT / "CHANGELOG.md").read_text()
