@@ -74,7 +74,8 @@ class Grid:
         """Where the ranges of K and E, and the limits named, are respected."""
         ks = np.arange(1, self.rounds.shape[0] + 1)[:, None]
         es = np.arange(1, self.rounds.shape[1] + 1)[None, :]
-        ok = (ks >= constraints.min_clients_per_round) & (es >= constraints.min_local_steps)
+        ok = ks >= (constraints.min_clients_per_round or 1)
+        ok = ok & (es >= (constraints.min_local_steps or 1))
         if constraints.max_clients_per_round is not None:
             ok &= ks <= constraints.max_clients_per_round
         if constraints.max_local_steps is not None:
@@ -121,7 +122,7 @@ def cheapest(cost, allowed):
 
 
 def p3(fleet, bound, energy_weight, k, e):
-    """The paper's Eq. 21 at real K and E, epsilon inside A0 and B0."""
+    """The paper's Eq. 20 at real K and E, epsilon inside A0 and B0."""
     step_s, comm_s, step_j, comm_j = (values.mean() for values in expand(fleet))
     n = int(fleet.count.sum())
     g = energy_weight
@@ -130,11 +131,14 @@ def p3(fleet, bound, energy_weight, k, e):
 
 
 def non_dominated(time_s, energy_j, allowed):
-    """{(K, E)} such that no allowed pair is as good on both and better on one; all pairs looked at."""
+    """{(K, E)} that no allowed pair beats, being as good on both and better on one."""
     rows, columns = np.nonzero(allowed)
     t, j = time_s[rows, columns], energy_j[rows, columns]
     beaten = np.array(
-        [bool(((t <= a) & (j <= b) & ((t < a) | (j < b))).any()) for a, b in zip(t, j, strict=True)],
+        [
+            bool(((t <= a) & (j <= b) & ((t < a) | (j < b))).any())
+            for a, b in zip(t, j, strict=True)
+        ],
         dtype=bool,
     )
     return {(int(r) + 1, int(c) + 1) for r, c in zip(rows[~beaten], columns[~beaten], strict=True)}

@@ -6,17 +6,15 @@ import csv
 import math
 import os
 import reprlib
-import secrets
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fedplan.atomic import draft_of
 from fedplan.csvfile import MOST_PROBLEMS, Cells, Kind, input_error, not_text, number, read_blocks
 from fedplan.errors import InputError, Problem
 from fedplan.theory.fleet import (
@@ -69,20 +67,14 @@ def write_fleet(path: str | os.PathLike[str], fleet: Fleet) -> None:
     columns |= {name: getattr(fleet, name).tolist() for name in QUANTITIES}
     if (fleet.count != 1).any():
         columns["count"] = fleet.count.tolist()
-    target = Path(path).resolve()  # a link keeps pointing where it did
-    draft = target.with_name(f".{secrets.token_hex(8)}.tmp")
     try:
-        with draft.open("x", encoding="utf-8", newline="") as file:
+        with draft_of(path) as draft, draft.open("x", encoding="utf-8", newline="") as file:
             writer = csv.writer(file, lineterminator="\n")
             writer.writerow(columns)
             writer.writerows(zip(*columns.values(), strict=True))
-        draft.replace(target)
     except OSError as error:
         message = f"cannot be written ({error.strerror}): check the path {path}."
         raise input_error([Problem(message=message)], path) from error
-    finally:
-        with suppress(OSError):
-            draft.unlink()
 
 
 def _is_storable(name: str) -> bool:

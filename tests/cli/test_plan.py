@@ -85,7 +85,7 @@ def test_prices_replace_the_weight(fedplan, fleet_csv):
 
 
 def test_the_table_tells_the_plan_the_alternatives_and_the_doubts(fedplan):
-    out = fedplan("plan", "--example", "--energy-weight", "0.3").out
+    out = " ".join(fedplan("plan", "--example", "--energy-weight", "0.3").out.split())
     for words in (
         "clients per round",
         "the paper's method",
@@ -112,7 +112,8 @@ def test_every_problem_of_a_request_is_said_at_once(fedplan, tmp_path):
     assert result.code == 2
     problems = result.json["error"]["problems"]
     places = {(p["line"], p["column"]) for p in problems if p["line"]}
-    assert places == {(2, "step_time_s"), (2, "comm_time_s"), (2, "comm_energy_j"), (3, "step_energy_j")}  # fmt: skip
+    expected = {(2, "step_time_s"), (2, "comm_time_s"), (2, "comm_energy_j"), (3, "step_energy_j")}
+    assert places == expected
     for words in ("energy_weight=1.5", "deadline_s=nan", "max_clients_per_round=4", "a0=-1"):
         assert any(words in p["message"] for p in problems)
         assert words in result.err
@@ -121,31 +122,35 @@ def test_every_problem_of_a_request_is_said_at_once(fedplan, tmp_path):
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        (["--ratio", "5"], "--fleet is missing"),
-        (["--fleet", "{fleet}"], "exactly one of --ratio, --bound and --pilots"),
-        (["--fleet", "{fleet}", "--ratio", "5", "--bound", "a0=1,b0=1"], "exactly one of"),
-        (["--fleet", "{fleet}", "--ratio", "5", "--target-gap", "1"], "goes with --bound"),
-        (["--fleet", "{fleet}", "--bound", "a0=1"], "needs both a0 and b0"),
-        (["--fleet", "{fleet}", "--bound", "a0:1"], "must look like"),
-        (["--fleet", "{fleet}", "--bound", "a0=1,b0=1", "--target-gap", "0"], "target_gap > 0"),
-        (["--fleet", "{fleet}", "--bound", "a0=9,b0=0", "--target-gap", "1"], "max_local_steps"),
-        (["--fleet", "{fleet}", "--ratio", "inf"], "a0=inf"),
-        (["--fleet", "{fleet}", "--ratio", "5", "--method", "robust"], "needs plausible bounds"),
-        (["--fleet", "{fleet}", "--ratio", "5", "--method", "best"], "Invalid value"),
-        (["--fleet", "{fleet}", "--ratio", "5", "--deadline-s", "-1"], "deadline_s > 0"),
-        (["--fleet", "{fleet}", "--ratio", "5", "--min-clients-per-round", "101"], "num_clients=100"),
-        (["--fleet", "{fleet}", "--ratio", "5", "--price-mb", "1"], "mb_per_client_round"),
-        (["--fleet", "{fleet}", "--ratio", "5", "--energy-weight", "0", "--price-kwh", "1"], "not both"),
-        (["--fleet", "{fleet}", "--ratio", "5", "--plot", "plan.gif"], ".png"),
-        (["--fleet", "{fleet}", "--ratio", "5", "--regret-quantile", "0"], "regret_quantile"),
-        (["--fleet", "{fleet}", "--pilots", "{fleet}"], "Missing"),
-        (["--fleet", "nowhere.csv", "--ratio", "5"], "no such file"),
-        (["--fleet", ".", "--ratio", "5"], "is a folder"),
-        (["--fleeet", "{fleet}"], "No such option"),
+        ("--ratio 5", "--fleet is missing"),
+        ("--fleet FLEET", "exactly one of --ratio, --bound and --pilots"),
+        ("--fleet FLEET --ratio 5 --bound a0=1,b0=1", "exactly one of"),
+        ("--fleet FLEET --ratio 5 --target-gap 1", "goes with --bound"),
+        ("--fleet FLEET --bound a0=1", "needs both a0 and b0"),
+        ("--fleet FLEET --bound a0:1", "must look like"),
+        ("--fleet FLEET --bound a0=1,b0=1 --target-gap 0", "target_gap > 0"),
+        ("--fleet FLEET --bound a0=9,b0=0 --target-gap 1", "max_local_steps"),
+        ("--fleet FLEET --ratio inf", "a0=inf"),
+        ("--fleet FLEET --ratio nan", "a0=nan"),
+        ("--fleet FLEET --ratio 5 --method robust", "needs plausible bounds"),
+        ("--fleet FLEET --ratio 5 --method best", "Invalid value"),
+        ("--fleet FLEET --ratio 5 --method paper --deadline-s 9", "knows only ranges"),
+        ("--fleet FLEET --ratio 5 --deadline-s -1", "deadline_s > 0"),
+        ("--fleet FLEET --ratio 5 --min-clients-per-round 101", "num_clients=100"),
+        ("--fleet FLEET --ratio 5 --energy-weight nan", "energy_weight=nan"),
+        ("--fleet FLEET --ratio 5 --price-mb 1", "mb_per_client_round"),
+        ("--fleet FLEET --ratio 5 --energy-weight 0 --price-kwh 1", "not both"),
+        ("--fleet FLEET --ratio 5 --plot plan.gif", ".png"),
+        ("--fleet FLEET --ratio 5 --plot nowhere/plan.png", "does not exist"),
+        ("--fleet FLEET --ratio 5 --regret-quantile 0", "regret_quantile"),
+        ("--fleet FLEET --pilots FLEET", "Missing"),
+        ("--fleet nowhere.csv --ratio 5", "no such file"),
+        ("--fleet . --ratio 5", "is a folder"),
+        ("--fleeet FLEET", "No such option"),
     ],
-)  # fmt: skip
+)
 def test_wrong_requests_exit_with_2_and_say_why(fedplan, fleet_csv, words, reason):
-    result = fedplan("plan", *(word.format(fleet=fleet_csv) for word in words))
+    result = fedplan("plan", *(fleet_csv if word == "FLEET" else word for word in words.split()))
     assert result.code == 2 and reason in result.err
     assert "Traceback" not in result.err and not result.out
 

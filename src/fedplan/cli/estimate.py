@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fedplan.cli.options import output_options
-from fedplan.cli.output import amount, console, print_json
+from fedplan.cli.output import amount, check_plot, console, print_json, save_plot
 
 if TYPE_CHECKING:
     from fedplan.theory.estimation import Estimate
@@ -24,9 +24,7 @@ if TYPE_CHECKING:
     help="One fit of all pilots, or the paper's average over pairs.",
 )
 @output_options
-@click.pass_context
 def estimate(
-    ctx: click.Context,
     pilots_file: str,
     num_clients: int,
     method: Any,
@@ -43,9 +41,11 @@ def estimate(
       fedplan estimate --pilots pilots.csv --num-clients 100
       fedplan estimate --pilots pilots.csv --num-clients 100 --method pairwise --format json
     """
+    from fedplan.figures import fit_figure_data
     from fedplan.tables import read_pilots
     from fedplan.theory.estimation import estimate_bound
 
+    check_plot(plot)
     pilots = read_pilots(pilots_file)
     result = estimate_bound(pilots, num_clients, method=method)
     if output_format == "json":
@@ -53,9 +53,9 @@ def estimate(
     else:
         _print_table(result)
     if plot is not None:
-        raise NotImplementedError
+        save_plot(fit_figure_data(pilots, result, num_clients), plot)
     if not result.success:
-        ctx.exit(1)
+        raise click.exceptions.Exit(1)
 
 
 def _as_json(result: Estimate) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fedplan.cli.options import constraint_options, output_options, problem_options, read_request
-from fedplan.cli.output import console, joules, print_json, seconds
+from fedplan.cli.output import check_plot, console, joules, print_json, save_plot, seconds
 from fedplan.errors import EXIT_INFEASIBLE
 
 if TYPE_CHECKING:
@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 @problem_options
 @constraint_options
 @output_options
-@click.pass_context
-def frontier(ctx: click.Context, output_format: str, plot: str | None, **options: Any) -> None:
+def frontier(output_format: str, plot: str | None, **options: Any) -> None:
     """List every setting that nothing beats on both time and energy.
 
     Each comes with the energy weights that select it; none do where another point is cheaper at
@@ -31,9 +30,11 @@ def frontier(ctx: click.Context, output_format: str, plot: str | None, **options
       fedplan frontier --example --plot frontier.html
       fedplan frontier --fleet fleet.csv --ratio 3750 --deadline-s 3600 --format json
     """
+    from fedplan.figures import frontier_figure_data
     from fedplan.theory.estimation import Estimate
     from fedplan.theory.frontier import compute_frontier
 
+    check_plot(plot)
     request = read_request(options)
     limits = request.constraints
     if isinstance(request.knowledge, Estimate):
@@ -42,7 +43,8 @@ def frontier(ctx: click.Context, output_format: str, plot: str | None, **options
         request.fleet, request.bound, target_gap=request.target_gap, constraints=limits
     )
     units = f" Relative units: for {request.relative_to}." if request.relative_to else ""
-    message = f"{len(points)} settings are not beaten on both time and energy.{units}"
+    count = "1 setting is" if len(points) == 1 else f"{len(points)} settings are"
+    message = f"{count} not beaten on both time and energy.{units}"
     if not points:
         message = "No setting meets the limits. `fedplan plan` with them says the best attainable."
     if output_format == "json":
@@ -58,9 +60,9 @@ def frontier(ctx: click.Context, output_format: str, plot: str | None, **options
         _print_table(points)
         click.echo(message)
     if plot is not None and points:
-        raise NotImplementedError
+        save_plot(frontier_figure_data(points, relative=request.relative_to or False), plot)
     if not points:
-        ctx.exit(EXIT_INFEASIBLE)
+        raise click.exceptions.Exit(EXIT_INFEASIBLE)
 
 
 def _print_table(points: list[FrontierPoint]) -> None:

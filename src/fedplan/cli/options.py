@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fedplan.theory.constraints import Constraints
     from fedplan.theory.convergence import Bound
     from fedplan.theory.cost import Prices
-    from fedplan.theory.estimation import Estimate
+    from fedplan.theory.estimation import Estimate, Method
     from fedplan.theory.fleet import Fleet
 
 Command = Callable[..., Any]
@@ -209,7 +209,7 @@ def _read_bound(
     if pilots is None or fleet is None:
         return None, 1.0, None
     # The paper's method is the whole of Algorithm 2, its averaging over pairs included.
-    how = "pairwise" if options.get("method") == "paper" else "joint"
+    how: Method = "pairwise" if options.get("method") == "paper" else "joint"
     estimate = collector.attempt(lambda: estimate_bound(pilots, len(fleet), method=how))
     if estimate is not None and not estimate.success:
         collector.add(f"there is no bound to plan with. {estimate.message}")

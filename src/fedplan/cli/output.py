@@ -15,6 +15,8 @@ from fedplan.errors import FedplanError, InputError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from fedplan.figures.save import FigureData
+
 
 def print_json(value: dict[str, Any]) -> None:
     """Print one JSON document; what has no finite value becomes null."""
@@ -61,6 +63,22 @@ def _wants_json() -> bool:
     # The error may come before the options are parsed, so the words themselves are looked at.
     words = sys.argv[1:]
     return "--format=json" in words or ("--format", "json") in pairwise(words)
+
+
+def check_plot(path: str | None) -> None:
+    """Refuse a plot file that cannot be written before any work is done."""
+    if path is not None:
+        from fedplan.figures import check_path
+
+        check_path(path)
+
+
+def save_plot(data: FigureData, path: str) -> None:
+    """Draw into the file and say so."""
+    from fedplan.figures import save_figure
+
+    save_figure(data, path)
+    click.echo(f"Drawn: {path}", err=True)
 
 
 def console() -> Console:

@@ -14,7 +14,16 @@ from fedplan.cli.options import (
     problem_options,
     read_request,
 )
-from fedplan.cli.output import amount, console, difference, joules, print_json, seconds
+from fedplan.cli.output import (
+    amount,
+    check_plot,
+    console,
+    difference,
+    joules,
+    print_json,
+    save_plot,
+    seconds,
+)
 from fedplan.errors import EXIT_INFEASIBLE
 
 if TYPE_CHECKING:
@@ -38,8 +47,7 @@ _MAX_DEVICES_FOR_WHAT_IFS = 10_000
 @click.option("--regret-quantile", type=float, default=1.0, help="robust: 1 = worst case.")
 @constraint_options
 @output_options
-@click.pass_context
-def plan(ctx: click.Context, output_format: str, plot: str | None, **options: Any) -> None:
+def plan(output_format: str, plot: str | None, **options: Any) -> None:
     """Find the clients per round and local steps that cost least.
 
     What is known of convergence comes from one of: --ratio (the paper's A0/B0; relative units),
@@ -55,6 +63,7 @@ def plan(ctx: click.Context, output_format: str, plot: str | None, **options: An
     """
     from fedplan.theory.plan import make_plan
 
+    check_plot(plot)
     request = read_request(options)
     result = make_plan(
         request.fleet,
@@ -74,7 +83,7 @@ def plan(ctx: click.Context, output_format: str, plot: str | None, **options: An
     if plot is not None and result.success:
         _draw(request, result, plot)
     if not result.success:
-        ctx.exit(EXIT_INFEASIBLE)
+        raise click.exceptions.Exit(EXIT_INFEASIBLE)
 
 
 def _what_ifs(request: Request, result: Plan) -> list[WhatIf]:
@@ -101,7 +110,19 @@ def _what_ifs(request: Request, result: Plan) -> list[WhatIf]:
 
 
 def _draw(request: Request, result: Plan, path: str) -> None:
-    raise NotImplementedError
+    from fedplan.figures import plan_figure_data
+
+    data = plan_figure_data(
+        request.fleet,
+        request.knowledge,
+        result,
+        energy_weight=request.energy_weight,
+        prices=request.prices,
+        target_gap=request.target_gap,
+        constraints=request.constraints,
+        relative=request.relative_to or False,
+    )
+    save_plot(data, path)
 
 
 def _prediction_json(prediction: Prediction) -> dict[str, Any]:

@@ -8,19 +8,22 @@ from statistics import median
 from typing import TYPE_CHECKING, Literal
 
 from fedplan.errors import InputError
-from fedplan.figures.units import Axis, energy_unit, extra, fit_axis, near, time_unit
+from fedplan.figures.units import Axis, energy_unit, fit_axis, near, quantity, time_unit
+from fedplan.theory.constraints import Constraints
 
 if TYPE_CHECKING:
-    from fedplan.theory.constraints import Constraints
     from fedplan.theory.cost import Prediction
     from fedplan.theory.frontier import FrontierPoint
 
 Role = Literal["chosen", "paper", "other"]
 
+_POINT = 1.25  # a frontier whose time and energy differ by no more than this is all but a point
+_ARROWS = {1: {-1: "↖", 0: "↑", 1: "↗"}, 0: {-1: "←", 0: "", 1: "→"}, -1: {-1: "↙", 0: "↓", 1: "↘"}}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """One setting to point out; `cost_ratio` is its cost over the plan's, None where not priced."""
+    """One setting to point out; `remark` compares it with the plan, and is empty for the plan."""
 
     name: str
     role: Role
@@ -28,11 +31,12 @@ class Mark:
     local_steps: int
     time_s: float
     energy_j: float
-    cost_ratio: float | None = None
-    feasible: bool = True
+    remark: str = ""
 
     @classmethod
-    def at(cls, place: FrontierPoint | Prediction, name: str, role: Role = "other") -> Mark:
+    def at(
+        cls, place: FrontierPoint | Prediction, name: str, role: Role = "other", remark: str = ""
+    ) -> Mark:
         """A mark where a frontier point or a prediction is."""
         return cls(
             name=name,
@@ -41,6 +45,7 @@ class Mark:
             local_steps=place.local_steps,
             time_s=place.time_s,
             energy_j=place.energy_j,
+            remark=remark,
         )
 
     @property
@@ -50,11 +55,8 @@ class Mark:
 
     @property
     def legend(self) -> str:
-        """The label, and what the setting costs more."""
-        if self.role == "chosen" or self.cost_ratio is None:
-            return self.label
-        broken = "" if self.feasible else ", breaks a limit"
-        return f"{self.label} ({extra(self.cost_ratio)}{broken})"
+        """The label with the remark: "the paper's method: K=7, E=29 (+26%)"."""
+        return f"{self.label} ({self.remark})" if self.remark else self.label
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +82,12 @@ class FrontierFigure:
         """Whether a mark lies within both axes."""
         return self.time.has(mark.time_s) and self.energy.has(mark.energy_j)
 
+    def whereabouts(self, mark: Mark) -> str:
+        """Where a mark beyond the axes is: an arrow towards it, its time and its energy."""
+        arrow = _ARROWS[self.energy.side(mark.energy_j)][self.time.side(mark.time_s)]
+        time = quantity(mark.time_s, time_unit(mark.time_s))
+        return f"{arrow} {time}, {quantity(mark.energy_j, energy_unit(mark.energy_j))}"
+
 
 def frontier_figure_data(
     points: Sequence[FrontierPoint], *, relative: bool | str = False
@@ -92,7 +100,7 @@ def frontier_figure_data(
     >>> fleet = Fleet(step_time_s=[0.1, 0.2], comm_time_s=1.0, comm_energy_j=2.0)
     >>> data = frontier_figure_data(compute_frontier(fleet, Bound(a0=100.0, b0=1.0, c0=9.0)))
     >>> [mark.label for mark in data.marks], data.time.label
-    (['fastest: K=2, E=7', 'least energy: K=1, E=3'], 'time to target (s)')
+    (['fastest: K=2, E=6', 'least energy: K=2, E=10'], 'time to target (s)')
     """
     if not points:
         raise InputError(
@@ -114,11 +122,18 @@ def frontier_panel(
     constraints: Constraints | None = None,
 ) -> FrontierFigure:
     """A frontier and marks on axes that fit the frontier and the chosen setting first."""
+    limits = constraints or Constraints()
     chosen = [mark for mark in marks if mark.role == "chosen"]
-    core = [*points, *chosen]
-    typical = chosen or points
+    core: list[FrontierPoint | Mark] = [*points, *chosen]
+    typical: Sequence[FrontierPoint | Mark] = chosen or points
     times, energies = [item.time_s for item in core], [item.energy_j for item in core]
-    shown = [m for m in marks if near(times, m.time_s) and near(energies, m.energy_j)]
+    # A frontier that is all but a point cannot be squashed: then every mark is shown.
+    is_point = max(times) <= _POINT * min(times) and max(energies) <= _POINT * min(energies)
+    shown = [
+        mark
+        for mark in marks
+        if is_point or (near(times, mark.time_s) and near(energies, mark.energy_j))
+    ]
     return FrontierFigure(
         title="Time-energy frontier",
         points=tuple(points),
@@ -126,17 +141,32 @@ def frontier_panel(
         time=fit_axis(
             "time to target",
             time_unit(median(item.time_s for item in typical)),
-            [*times, *(mark.time_s for mark in shown)],
+            [*times, *(mark.time_s for mark in shown), *_near_limit(times, limits.deadline_s)],
         ),
         energy=fit_axis(
             "energy to target",
             energy_unit(median(item.energy_j for item in typical)),
-            [*energies, *(mark.energy_j for mark in shown)],
+            [
+                *energies,
+                *(mark.energy_j for mark in shown),
+                *_near_limit(energies, limits.energy_budget_j),
+            ],
         ),
-        deadline_s=constraints.deadline_s if constraints else None,
-        energy_budget_j=constraints.energy_budget_j if constraints else None,
-        note=units_note(relative),
+        deadline_s=limits.deadline_s,
+        energy_budget_j=limits.energy_budget_j,
+        note=_note(relative, energies),
     )
+
+
+def _near_limit(core: Sequence[float], limit: float | None) -> list[float]:
+    return [] if limit is None or not near(core, limit) else [limit]
+
+
+def _note(relative: bool | str, energies: Sequence[float]) -> str:
+    notes = [units_note(relative)]
+    if not any(energies):
+        notes.append("No device reports any energy, so settings differ in time alone.")
+    return " ".join(note for note in notes if note)
 
 
 def units_note(relative: bool | str) -> str:

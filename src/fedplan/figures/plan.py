@@ -1,66 +1,30 @@
-"""The plan figure's data: the frontier with the plan on it, and the cost of every other setting."""
+"""The plan figure's data: the plan on the time-energy frontier, and what other settings cost."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from fedplan.errors import InputError
+from fedplan.figures.cost_panel import CostPanel, cost_panel
 from fedplan.figures.frontier import FrontierFigure, Mark, frontier_panel
-from fedplan.figures.units import energy_unit, quantity, time_unit
+from fedplan.figures.units import energy_unit, extra, quantity, time_unit
 from fedplan.theory.constraints import Constraints
-from fedplan.theory.cost import Objective, Prices, predict
+from fedplan.theory.cost import Objective, Prediction, Prices, predict
 from fedplan.theory.estimation import Estimate
 from fedplan.theory.frontier import compute_frontier
-from fedplan.theory.grid import cost_surface, lattice
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from fedplan.theory.convergence import Bound
-    from fedplan.theory.fleet import Fleet, FloatArray, IntArray
-    from fedplan.theory.plan import Plan
+    from fedplan.theory.fleet import Fleet
+    from fedplan.theory.plan import Alternative, Plan
 
-_PAPER = "the paper's method"  # the name of `Alternative` that plan.py gives it
-_LEVELS = (-0.5, -0.2, -0.05, -0.01, 0.01, 0.05, 0.2, 1.0)
-# Points an axis, and for fleets of more entries than that, where each E costs a sort of them all.
-_GRID, _LARGE_GRID, _LARGE_FLEET = (59, 59), (23, 15), 20_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class CostPanel:
-    """What every (K, E) costs above the plan: `extra_cost` is cost / planned cost - 1.
-
-    Rows are `clients_per_round`, columns `local_steps`; `allowed` says where the limits hold.
-    levels : contours worth drawing, those between the least and the greatest extra cost.
-    """
-
-    title: str
-    clients_per_round: IntArray
-    local_steps: IntArray
-    extra_cost: FloatArray
-    allowed: NDArray[np.bool_]
-    levels: tuple[float, ...]
-    marks: tuple[Mark, ...]
-
-    @property
-    def bands(self) -> FloatArray:
-        """Extra cost on a scale where level i is i; between levels in ratio of cost.
-
-        Drawings contour this: equal steps, and close to linear between the points of the grid.
-        """
-        ends = (self.extra_cost.min(), self.extra_cost.max())
-        inner = [level for level in self.levels if ends[0] < level < ends[1]]
-        knots = np.log1p([ends[0], *inner, ends[1]])
-        first = self.levels.index(inner[0]) - 1.0 if inner else -1.0
-        heights = first + np.arange(knots.size)
-        return np.interp(np.log1p(self.extra_cost), knots, heights)
+PAPER = "the paper's method"  # what a plan calls that alternative
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanFigure:
-    """The picture of a plan: time against energy, and cost over (K, E)."""
+    """A plan, ready to be drawn: time against energy, and cost over (K, E)."""
 
     title: str
     frontier: FrontierFigure
@@ -91,25 +55,63 @@ def plan_figure_data(
     >>> data.frontier.marks[0].label, data.cost.extra_cost.shape
     ('fedplan: K=1, E=6', (3, 32))
     """
+    if energy_weight is not None and prices is not None:
+        raise InputError("give energy_weight or prices, not both: each fully sets the cost.")
     constraints = constraints or Constraints()
     if isinstance(bound, Estimate):
+        if bound.bound is None:
+            raise InputError(f"there is no bound to draw. {bound.message}")
         constraints = bound.within_reach(constraints)
-        bound = _bound_of(bound)
+        bound = bound.bound
     objective = prices.objective() if prices else Objective.weighted(energy_weight or 0.0)
     chosen = predict(fleet, bound, objective, *plan.setting, target_gap=target_gap)
-    marks = _marks(plan, Mark.at(chosen, "fedplan", "chosen"))
+    marks = _marks(plan, chosen)
     points = compute_frontier(fleet, bound, target_gap=target_gap, constraints=constraints)
-    k, e = plan.setting
     return PlanFigure(
-        title=f"{k:,} of {len(fleet):,} clients per round, {e:,} local steps: "
-        f"{quantity(chosen.time_s, time_unit(chosen.time_s))}, "
-        f"{quantity(chosen.energy_j, energy_unit(chosen.energy_j))}",
+        title=_title(chosen, len(fleet)),
         frontier=frontier_panel(points, marks, relative=relative, constraints=constraints),
-        cost=_cost_panel(fleet, bound, objective, constraints, target_gap, marks, energy_weight),
+        cost=cost_panel(
+            fleet,
+            bound,
+            objective,
+            marks,
+            target_gap=target_gap,
+            constraints=constraints,
+            basis=plan.unit if prices else _weight(energy_weight),
+        ),
     )
 
 
-def _bound_of(estimate: Estimate) -> Bound:
-    if estimate.bound is None:
-        raise InputError(f"there is no bound to draw. {estimate.message}")
-    return estimate.bound
+def _marks(plan: Plan, chosen: Prediction) -> list[Mark]:
+    by_paper = plan.method == "paper"
+    planned = Mark.at(chosen, PAPER if by_paper else "fedplan", "chosen")
+    others = [
+        Mark.at(
+            other.prediction,
+            other.name,
+            "paper" if other.name == PAPER else "other",
+            _remark(other, plan),
+        )
+        for other in plan.alternatives
+        if not (by_paper and other.name == PAPER)  # it is the plan
+    ]
+    return [planned, *others]
+
+
+def _remark(other: Alternative, plan: Plan) -> str:
+    found = other.prediction
+    if (found.clients_per_round, found.local_steps) == plan.setting:
+        return "the same setting"
+    return extra(other.cost_ratio) + ("" if other.feasible else ", over a limit")
+
+
+def _title(chosen: Prediction, num_clients: int) -> str:
+    time = quantity(chosen.time_s, time_unit(chosen.time_s))
+    energy = quantity(chosen.energy_j, energy_unit(chosen.energy_j))
+    clients = f"{chosen.clients_per_round:,} of {num_clients:,} clients per round"
+    steps = f"{chosen.local_steps:,} local step{'' if chosen.local_steps == 1 else 's'}"
+    return f"{clients}, {steps}: {time}, {energy}"
+
+
+def _weight(energy_weight: float | None) -> str:
+    return f"energy weight {energy_weight:g}" if energy_weight else "time alone"

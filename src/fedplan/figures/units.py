@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from fedplan.theory.cost import JOULES_PER_KWH, SECONDS_PER_HOUR
 
 _LOG_FROM = 10.0  # an axis that spans more than this ratio is logarithmic
-# Other settings may widen an axis up to this share of the frontier's own span (or up to this
-# ratio): one that lies further out would squash the frontier, and is pinned to the edge instead.
+# Other settings may widen an axis by this power of the frontier's own ratio, or by this ratio: one
+# further out would squash the frontier, and is pinned to the edge instead.
 _ROOM, _LEAST_ROOM = 1.5, 2.0
+_FEW_DECADES = 2000.0
 _MARGIN = 0.06  # of the span, left free at each end
 _EDGE = 0.02  # of the span, between an edge and what is pinned to it
 
@@ -23,6 +24,8 @@ class Unit:
     name: str
     size: float
 
+
+NO_UNIT = Unit(name="", size=1.0)
 
 # Each unit with the quantity from which on it reads better than the one before.
 _TIME_UNITS = (
@@ -62,7 +65,7 @@ def number(value: float) -> str:
     >>> number(0.012345), number(20.63), number(13166.9), number(2.5e9), number(0.0)
     ('0.0123', '20.6', '13,167', '2.5e+09', '0')
     """
-    if value and 100 <= abs(value) < 1e6:
+    if 100 <= abs(value) < 1e6:
         return f"{value:,.0f}"
     return f"{value:.3g}"
 
@@ -86,8 +89,17 @@ def extra(ratio: float) -> str:
     if abs(percent) < 0.05:
         return "same cost"
     if ratio >= 3:
-        return f"{number(round(ratio) if ratio >= 10 else ratio)}x the cost"
+        return f"{number(round(ratio, 0 if ratio >= 10 else 1))}x the cost"
     return f"{percent:+.0f}%" if abs(percent) >= 2 else f"{percent:+.1f}%"
+
+
+def tick_text(value: float) -> str:
+    """A tick of an axis, thousands separated.
+
+    >>> tick_text(20000.0), tick_text(0.5), tick_text(3e9)
+    ('20,000', '0.5', '3e+09')
+    """
+    return f"{value:,.0f}" if 1000 <= abs(value) < 1e7 else f"{value:g}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,19 +111,37 @@ class Axis:
     log: bool
     low: float
     high: float
+    counts: bool = False  # whole numbers alone make sense
+    all_zero: bool = False  # nothing but zeros to show
+
+    @property
+    def has_few_decades(self) -> bool:
+        """Whether a logarithmic axis has room for ticks between the powers of ten."""
+        return self.high < _FEW_DECADES * self.low
 
     def shown(self, value: float) -> float:
         """A value in seconds or joules, in the axis's unit."""
         return value / self.unit.size
 
+    def side(self, value: float) -> int:
+        """Where a value in seconds or joules lies: -1 below the axis, 0 on it, 1 above it."""
+        return (self.shown(value) > self.high) - (self.shown(value) < self.low)
+
     def has(self, value: float) -> bool:
-        """Whether a value in seconds or joules lies between the axis's ends."""
-        return self.low <= self.shown(value) <= self.high
+        """Whether a value in seconds or joules lies on the axis."""
+        return self.side(value) == 0
+
+    def share(self, value: float) -> float:
+        """How far along the axis a value in seconds or joules is: 0 at its start, 1 at its end."""
+        ends = [self.low, self.pinned(value), self.high]
+        low, at, high = (math.log(end) for end in ends) if self.log else ends
+        return (at - low) / (high - low)
 
     def pinned(self, value: float) -> float:
         """A value in seconds or joules, in the axis's unit, moved to the edge if beyond it."""
-        low, high = _widened(self.low, self.high, -_EDGE, self.log)
-        return self.shown(value) if self.has(value) else min(max(self.shown(value), low), high)
+        if self.has(value):
+            return self.shown(value)
+        return _widened(self.low, self.high, -_EDGE, self.log)[self.side(value) > 0]
 
 
 def near(core: Sequence[float], value: float) -> bool:
@@ -140,7 +170,19 @@ def fit_axis(name: str, unit: Unit, values: Sequence[float]) -> Axis:
         low, high = (0.9 * low, 1.1 * high) if high else (-1.0, 1.0)
     else:
         low, high = _widened(low, high, _MARGIN, log)
-    return Axis(label=f"{name} ({unit.name})", unit=unit, log=log, low=low, high=high)
+    label = f"{name} ({unit.name})" if unit.name else name
+    all_zero = not any(values)
+    return Axis(label=label, unit=unit, log=log, low=low, high=high, all_zero=all_zero)
+
+
+def count_axis(label: str, low: int, high: int) -> Axis:
+    """An axis of whole numbers that ends at `low` and `high`, or around them if they are one.
+
+    >>> count_axis("local steps E", 1, 62).log
+    True
+    """
+    log, pad = high > _LOG_FROM * low, 0.5 if low == high else 0.0
+    return Axis(label=label, unit=NO_UNIT, log=log, low=low - pad, high=high + pad, counts=True)
 
 
 def _widened(low: float, high: float, share: float, log: bool) -> tuple[float, float]:

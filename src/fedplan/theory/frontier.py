@@ -60,6 +60,8 @@ def compute_frontier(
     surface = cost_surface(fleet, bound, Objective.weighted(0.0), ks, es, target_gap=target_gap)
     allowed = limits.met(surface.time_s, surface.energy_j, surface.expected_rounds)
     rows, columns = np.nonzero(allowed)
+    if not rows.size:
+        return []
     kept = _non_dominated(surface.time_s[rows, columns], surface.energy_j[rows, columns])
     return _points(surface, rows[kept], columns[kept])
 
@@ -99,7 +101,7 @@ def _non_dominated(time_s: FloatArray, energy_j: FloatArray) -> IntArray:
     """Positions of the non-dominated points by rising time; of equal points the first."""
     order = np.lexsort((energy_j, time_s))
     best_so_far = np.minimum.accumulate(np.concatenate([[np.inf], energy_j[order][:-1]]))
-    return order[energy_j[order] < best_so_far] if order.size else order
+    return order[energy_j[order] < best_so_far]
 
 
 def _points(surface: Surface, rows: IntArray, columns: IntArray) -> list[FrontierPoint]:

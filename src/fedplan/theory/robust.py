@@ -19,7 +19,8 @@ from fedplan.theory.fleet import Fleet, FloatArray, IntArray
 from fedplan.theory.grid import lattice, round_times_s
 
 _FULL_WORK = 1e8  # devices x (K, E) pairs up to which every pair is looked at
-_LATTICE = 64  # points an axis otherwise, then again between the neighbours of the best
+_LATTICE_WORK = 2e7  # otherwise, devices x points an axis: at a million devices 20 points
+_LATTICE_MAX = 64
 _CHUNK = 1 << 22
 
 
@@ -51,7 +52,8 @@ def minimise_regret(
     low_k, high_k = constraints.clients_range(len(fleet))
     low_e, high_e = constraints.steps_range(*bounds)
     pairs = float(high_k - low_k + 1) * (high_e - low_e + 1)
-    size = max(high_k, high_e) if pairs * fleet.count.size <= _FULL_WORK else _LATTICE
+    coarse = int(np.clip(_LATTICE_WORK / fleet.count.size, 8, _LATTICE_MAX))
+    size = max(high_k, high_e) if pairs * fleet.count.size <= _FULL_WORK else coarse
     ks, es = lattice(low_k, high_k, size), lattice(low_e, high_e, size)
     table = _Table(fleet, bounds, objective, constraints, target_gap, ks, es)
     optima = table.optima(quantile)
@@ -61,8 +63,8 @@ def minimise_regret(
     while True:
         regret = table.regrets(optima, quantile)
         row, column = np.unravel_index(np.argmin(regret), regret.shape)
-        finer_k = _between_neighbours(table.ks, int(row))
-        finer_e = _between_neighbours(table.es, int(column))
+        finer_k = _between_neighbours(table.ks, int(row), coarse)
+        finer_e = _between_neighbours(table.es, int(column), coarse)
         if finer_k.size <= 3 and finer_e.size <= 3:
             break
         table = _Table(fleet, bounds, objective, constraints, target_gap, finer_k, finer_e)
@@ -165,7 +167,7 @@ def _upper_quantile(regrets: FloatArray, quantile: float) -> FloatArray:
     return np.asarray(np.partition(regrets, rank, axis=0)[rank])
 
 
-def _between_neighbours(lattice_points: IntArray, position: int) -> IntArray:
+def _between_neighbours(lattice_points: IntArray, position: int, size: int) -> IntArray:
     low = int(lattice_points[max(position - 1, 0)])
     high = int(lattice_points[min(position + 1, lattice_points.size - 1)])
-    return lattice(low, high, _LATTICE)
+    return lattice(low, high, size)

@@ -1,0 +1,33 @@
+"""Figures: each is data first, then drawn for print (matplotlib) or for the screen (plotly).
+
+>>> from fedplan import Bound, Fleet, compute_frontier
+>>> from fedplan.figures import frontier_figure_data, save_figure
+>>> fleet = Fleet(step_time_s=[0.1, 0.2], comm_time_s=1.0, comm_energy_j=2.0)
+>>> data = frontier_figure_data(compute_frontier(fleet, Bound(a0=100.0, b0=1.0, c0=9.0)))
+>>> save_figure(data, "no/such/folder/frontier.png")
+Traceback (most recent call last):
+fedplan.errors.InputError: no/such/folder/frontier.png: is in a folder that does not exist...
+
+Importing this package imports neither matplotlib nor plotly: drawing does.
+"""
+
+from __future__ import annotations
+
+from fedplan.figures.fit import FitFigure, fit_figure_data
+from fedplan.figures.frontier import FrontierFigure, frontier_figure_data
+from fedplan.figures.plan import PlanFigure, plan_figure_data
+from fedplan.figures.save import SUFFIXES, check_path, draw_print, draw_screen, save_figure
+
+__all__ = [
+    "SUFFIXES",
+    "FitFigure",
+    "FrontierFigure",
+    "PlanFigure",
+    "check_path",
+    "draw_print",
+    "draw_screen",
+    "fit_figure_data",
+    "frontier_figure_data",
+    "plan_figure_data",
+    "save_figure",
+]

@@ -1,0 +1,122 @@
+"""Colours and markers that the drawings for print and for the screen share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fedplan.figures.cost_panel import LEVELS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from fedplan.figures.frontier import Mark
+
+# Okabe and Ito's palette: told apart with every kind of colour vision.
+BLUE, SKY, GREEN, ORANGE = "#0072B2", "#56B4E9", "#009E73", "#E69F00"
+VERMILLION, PURPLE, BLACK = "#D55E00", "#CC79A7", "#000000"
+PALE, GREY, GRID, INK = "#8FBCDB", "#767676", "#E3E3E3", "#222222"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """How a mark looks; shape and colour both differ, so that either tells marks apart."""
+
+    colour: str
+    marker: str
+    symbol: str
+    size: float
+    layer: int = 6
+
+
+_CHOSEN = Look(colour=VERMILLION, marker="*", symbol="star", size=17.0, layer=7)
+_PAPER = Look(colour=PURPLE, marker="s", symbol="square", size=8.5)
+_OTHERS = (
+    Look(colour=ORANGE, marker="^", symbol="triangle-up", size=9.0),
+    Look(colour=GREEN, marker="D", symbol="diamond", size=8.0),
+    Look(colour=SKY, marker="v", symbol="triangle-down", size=9.0),
+    Look(colour=BLACK, marker="P", symbol="cross", size=8.5),
+)
+
+# Viridis without its yellow, which is lost on white: for an ordered series, such as K.
+_SERIES = ("#440154", "#414487", "#2A788E", "#22A884", "#7AD151")
+_SHAPES = (
+    ("o", "circle"),
+    ("s", "square"),
+    ("^", "triangle-up"),
+    ("D", "diamond"),
+    ("v", "triangle-down"),
+)
+
+# The band above each level of extra cost; the first colour is below them all. Light is cheap.
+_BANDS = (
+    "#F3F8E4",
+    "#EAF3D3",
+    "#DDEDC8",
+    "#D3E8C6",
+    "#FFFFFF",
+    "#DCEAF5",
+    "#B3D2E8",
+    "#85B4D6",
+    "#5A92BF",
+)
+
+
+def looks(marks: Sequence[Mark]) -> list[Look]:
+    """A look for each mark."""
+    found, others = [], 0
+    for mark in marks:
+        if mark.role == "other":
+            found.append(_OTHERS[others % len(_OTHERS)])
+            others += 1
+        else:
+            found.append(_CHOSEN if mark.role == "chosen" else _PAPER)
+    return found
+
+
+def series_looks(clients: Iterable[int]) -> dict[int, Look]:
+    """A look for each K, dark to bright as K grows.
+
+    >>> list(series_looks({20, 3})), series_looks({3, 20})[3].colour
+    ([3, 20], '#440154')
+    """
+    ordered = sorted(set(clients))
+    return {
+        k: Look(
+            colour=_between(place / max(len(ordered) - 1, 1)),
+            marker=_SHAPES[place % len(_SHAPES)][0],
+            symbol=_SHAPES[place % len(_SHAPES)][1],
+            size=8.5,
+        )
+        for place, k in enumerate(ordered)
+    }
+
+
+def _between(share: float) -> str:
+    """The colour at a share, 0 to 1, of the way through `_SERIES`."""
+    position = share * (len(_SERIES) - 1)
+    low = min(int(position), len(_SERIES) - 2)
+    ends = ([int(colour[i : i + 2], 16) for i in (1, 3, 5)] for colour in _SERIES[low : low + 2])
+    mixed = (round(a + (b - a) * (position - low)) for a, b in zip(*ends, strict=True))
+    return "#" + "".join(f"{part:02X}" for part in mixed)
+
+
+def band_colours(levels: Sequence[float]) -> list[str]:
+    """The colours between and around consecutive levels of `LEVELS`: one more than levels.
+
+    >>> len(band_colours([0.01, 0.05])), band_colours([0.01, 0.05])[1:] == band_colours([0.05])
+    (3, True)
+    """
+    if not levels:
+        return [_BANDS[LEVELS.index(0.01)]]
+    first = LEVELS.index(levels[0])
+    return list(_BANDS[first : first + len(levels) + 1])
+
+
+def level_label(level: float) -> str:
+    """An extra cost as a signed percentage.
+
+    >>> level_label(0.05), level_label(-0.2)
+    ('+5%', '-20%')
+    """
+    return f"{level:+.0%}"

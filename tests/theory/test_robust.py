@@ -1,0 +1,210 @@
+"""The robust method against the regret of every integer (K, E), written out."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+
+import bruteforce
+import numpy as np
+import pytest
+from strategies import random_fleet, random_ranges
+
+from fedplan import Bound, Constraints, Fleet, InputError, Objective, make_plan
+from fedplan.theory import robust
+
+CENTRE = Bound(a0=400.0, b0=1.0, c0=5.0)
+
+
+@dataclass
+class Case:
+    fleet: Fleet
+    bounds: list[Bound]
+    weight: float
+    quantile: float
+    gap: float
+    constraints: Constraints
+    grids: list[bruteforce.Grid]
+
+    def plan(self):
+        return make_plan(
+            self.fleet,
+            CENTRE,
+            target_gap=self.gap,
+            energy_weight=self.weight,
+            constraints=self.constraints,
+            plausible=self.bounds,
+            regret_quantile=self.quantile,
+        )
+
+    @property
+    def share(self):
+        """How many of the bounds must be served."""
+        return math.ceil(self.quantile * len(self.bounds) - 1e-9)
+
+    def regrets(self):
+        """The regret of every (K, E), infinite where not allowed; None where nothing is."""
+        held = np.stack([grid.allowed(self.constraints) for grid in self.grids]).sum(axis=0)
+        allowed = (held >= self.share) & self.grids[0].allowed(self.constraints, limits=())
+        if not allowed.any():
+            return None
+        objective = Objective.weighted(self.weight)
+        costs = np.stack([np.where(allowed, g.cost(objective), np.inf) for g in self.grids])
+        best = costs.min(axis=(1, 2), keepdims=True)
+        return np.sort(costs / best - 1, axis=0)[self.share - 1]
+
+
+def random_case(random, most_devices=30):
+    while True:
+        fleet = random_fleet(random, most_devices)
+        weight = float(random.choice([0.0, 1.0, random.random()]))
+        if weight < 1 or fleet.step_energy_j.max() + fleet.comm_energy_j.max() > 0:
+            break
+    a0, c0 = random.uniform(1, 30) ** 2, random.uniform(0, 30)
+    bounds = [
+        Bound(
+            a0=a0 * 10 ** random.uniform(-0.7, 0.7),
+            b0=10 ** random.uniform(-0.3, 0.3),
+            c0=c0 * 10 ** random.uniform(-1, 1),
+        )
+        for _ in range(random.integers(1, 7))
+    ]
+    gap, quantile = float(random.choice([1.0, 0.3])), float(random.choice([1.0, 1.0, 0.5, 0.8]))
+    steps = bruteforce.steps_to_search(*bounds)
+    grids = [bruteforce.grid(fleet, bound, steps, gap=gap) for bound in bounds]
+    chosen = random_ranges(random, *grids[0].rounds.shape)
+    if random.random() < 0.6:
+        name = random.choice(bruteforce.LIMITS)
+        least = grids[0].total(name)[grids[0].allowed(Constraints(**chosen))].min()
+        limit = float(least * random.uniform(0.8, 3))
+        limit = math.floor(limit) + 1 if name == "max_rounds" else limit
+        totals = np.stack([grid.total(name) for grid in grids])
+        if limit > 0 and not (np.abs(totals / limit - 1) < 1e-7).any():
+            chosen[str(name)] = limit
+    return Case(fleet, bounds, weight, quantile, gap, Constraints(**chosen), grids)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_robust_has_the_smallest_regret_of_all_settings(seed):
+    random = np.random.default_rng([5, seed])
+    infeasible = 0
+    for _ in range(70):
+        case = random_case(random)
+        plan, regrets = case.plan(), case.regrets()
+        if regrets is None:
+            assert plan.status == "infeasible"
+            infeasible += 1
+            continue
+        assert plan.status == "optimal"
+        assert plan.method == "robust"
+        assert plan.regret == pytest.approx(regrets.min(), rel=1e-9, abs=1e-9)
+        k, e = plan.setting
+        assert regrets[k - 1, e - 1] == pytest.approx(regrets.min(), rel=1e-9, abs=1e-9)
+        assert plan.certificate.objective == "regret"
+        assert plan.certificate.gap == pytest.approx(0, abs=1e-12)
+    assert 3 <= infeasible <= 35
+
+
+def test_robust_over_one_bound_is_the_exact_plan():
+    random = np.random.default_rng(6)
+    for _ in range(30):
+        case = random_case(random, 15)
+        one = case.bounds[0]
+        arguments = {"energy_weight": case.weight, "constraints": case.constraints}
+        safe = make_plan(case.fleet, one, plausible=[one], **arguments)
+        best = make_plan(case.fleet, one, method="exact", **arguments)
+        assert safe.status == best.status
+        if best.success:
+            assert safe.prediction.cost == pytest.approx(best.prediction.cost, rel=1e-9)
+            assert safe.regret == pytest.approx(0, abs=1e-12)
+
+
+def test_robust_predicts_with_the_given_bound_and_keeps_its_setting_if_that_moves():
+    random = np.random.default_rng(10)
+    case = random_case(random)
+    plans = [
+        make_plan(case.fleet, bound, energy_weight=0.3, plausible=case.bounds)
+        for bound in (CENTRE, Bound(a0=CENTRE.a0 * 7, b0=7.0, c0=35.0))
+    ]
+    assert plans[0].setting == plans[1].setting
+    assert plans[1].prediction.cost == pytest.approx(7 * plans[0].prediction.cost)
+
+
+def test_worst_case_regret_inside_the_hull_of_the_bounds_is_no_worse():
+    random = np.random.default_rng(11)
+    for _ in range(20):
+        case = random_case(random, 15)
+        plan = make_plan(case.fleet, CENTRE, energy_weight=case.weight, plausible=case.bounds)
+        shares = random.dirichlet(np.ones(len(case.bounds)))
+        mixed = Bound(
+            **{
+                name: float(shares @ [getattr(bound, name) for bound in case.bounds])
+                for name in ("a0", "b0", "c0")
+            }
+        )
+        grid = bruteforce.grid(case.fleet, mixed, bruteforce.steps_to_search(*case.bounds))
+        cost = grid.cost(Objective.weighted(case.weight))
+        k, e = plan.setting
+        assert cost[k - 1, e - 1] / cost.min() - 1 <= plan.regret + 1e-9
+
+
+def coarse(monkeypatch):
+    """Make the search use lattices of eight points an axis whatever the size."""
+    monkeypatch.setattr(robust, "_FULL_WORK", 1)
+    monkeypatch.setattr(robust, "_LATTICE_MAX", 8)
+
+
+def test_on_a_coarse_lattice_the_certificate_still_bounds_the_best_regret(monkeypatch):
+    coarse(monkeypatch)
+    random = np.random.default_rng(12)
+    for _ in range(60):
+        case = random_case(random, 40)
+        case.constraints = case.constraints.ranges_only()
+        plan, regrets = case.plan(), case.regrets()
+        k, e = plan.setting
+        assert np.isfinite(regrets[k - 1, e - 1])
+        assert plan.certificate.lower_bound <= regrets.min() + 1e-12
+        assert plan.certificate.gap == pytest.approx(plan.regret - plan.certificate.lower_bound)
+
+
+@pytest.mark.parametrize("axis", ["clients", "steps"])
+def test_the_certificate_allows_for_a_best_regret_between_lattice_points(axis, monkeypatch):
+    # Two bounds whose own optima lie on the lattice, so that its regrets are exact, while the
+    # setting of smallest regret lies between two lattice points.
+    if axis == "clients":
+        fleet = Fleet(step_time_s=np.linspace(1, 9, 200), comm_time_s=1.0)
+        candidates = [Bound(a0=1000.0, b0=1.0, c0=c0) for c0 in np.geomspace(10, 1e4, 400)]
+        limits = Constraints(min_local_steps=20, max_local_steps=20)
+    else:
+        fleet = Fleet(step_time_s=10.0, comm_time_s=1.0)
+        candidates = [Bound(a0=a0, b0=1.0) for a0 in np.geomspace(4e4, 1e8, 400)]
+        limits = Constraints(max_local_steps=200)
+    points = np.rint(np.geomspace(1, 200, 8))
+    on_lattice = {}
+    for bound in candidates:
+        grid = bruteforce.grid(fleet, bound, 200)
+        best = bruteforce.cheapest(grid.time_s, grid.allowed(limits))[1 if axis == "clients" else 2]
+        if best in points:
+            on_lattice.setdefault(best, bound)
+    for low, high in pairwise(sorted(on_lattice)):
+        bounds = [on_lattice[low], on_lattice[high]]
+        grids = [bruteforce.grid(fleet, bound, 200) for bound in bounds]
+        case = Case(fleet, bounds, 0.0, 1.0, 1.0, limits, grids)
+        with monkeypatch.context() as patch:
+            coarse(patch)
+            plan = case.plan()
+        regrets = case.regrets()
+        assert plan.certificate.lower_bound <= regrets.min() + 1e-12
+        k, e = plan.setting
+        assert plan.regret == pytest.approx(regrets[k - 1, e - 1], rel=1e-9)
+    assert len(on_lattice) >= 3
+
+
+def test_robust_needs_bounds_and_a_sensible_quantile():
+    fleet = Fleet(step_time_s=1.0, comm_time_s=1.0)
+    with pytest.raises(InputError, match="plausible"):
+        make_plan(fleet, CENTRE, method="robust")
+    for quantile in (0.0, 1.5, math.nan):
+        with pytest.raises(InputError, match="regret_quantile"):
+            make_plan(fleet, CENTRE, plausible=[CENTRE], regret_quantile=quantile)
