@@ -47,7 +47,7 @@ from importlib.metadata import packages_distributions
 homes = packages_distributions()
 print(' '.join({home for name in new for home in homes.get(name, [])}))
 """
-    assert set(python(code).split()) == {"fedplan", "numpy", "scipy"}
+    assert set(python(code).split()) - {"fedplan"} == {"numpy", "scipy"}
 
 
 def test_help_is_quick():

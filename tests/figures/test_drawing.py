@@ -9,6 +9,7 @@ from itertools import combinations
 from typing import Any
 
 import pytest
+from matplotlib.figure import Figure
 
 from fedplan.figures import (
     FitFigure,
@@ -26,6 +27,18 @@ from fedplan.theory.estimation import estimate_bound
 from fedplan.theory.fleet import Fleet, draw_fleet
 from fedplan.theory.pilots import Pilot
 from fedplan.theory.plan import make_plan
+
+
+@pytest.fixture(scope="module")
+def printed(plan_data: PlanFigure) -> Figure:
+    figure = draw_print(plan_data)
+    figure.canvas.draw()
+    return figure
+
+
+@pytest.fixture(scope="module")
+def on_screen(plan_data: PlanFigure) -> Any:
+    return draw_screen(plan_data)
 
 
 def figure_of(fleet: Fleet, bound: Bound, **request: Any) -> PlanFigure:
@@ -74,8 +87,10 @@ def test_unusual_figures_are_drawn_for_print_and_for_the_screen(name: str) -> No
     assert len(draw_screen(data).data) > 0
 
 
-def test_the_print_names_the_plan_and_explains_the_rest(plan_data: PlanFigure) -> None:
-    figure = draw_print(plan_data)
+def test_the_print_names_the_plan_and_explains_the_rest(
+    plan_data: PlanFigure, printed: Figure
+) -> None:
+    figure = printed
     left, right, _ = figure.axes
     assert [text.get_text() for text in left.texts] == ["fedplan: K=24, E=24", "↗ 3.66 h, 7.83 kJ"]
     assert left.get_xlabel() == "time to target (min)"
@@ -85,10 +100,8 @@ def test_the_print_names_the_plan_and_explains_the_rest(plan_data: PlanFigure) -
     assert figure.get_suptitle() == plan_data.title
 
 
-def test_labels_of_the_print_overlap_nothing(plan_data: PlanFigure) -> None:
-    figure = draw_print(plan_data)
-    figure.canvas.draw()
-    axes = figure.axes[0]
+def test_labels_of_the_print_overlap_nothing(plan_data: PlanFigure, printed: Figure) -> None:
+    axes = printed.axes[0]
     boxes = [text.get_window_extent() for text in axes.texts]
     assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
     for mark in plan_data.frontier.marks:
@@ -101,18 +114,22 @@ def test_labels_of_the_print_overlap_nothing(plan_data: PlanFigure) -> None:
         assert not any(box.contains(x, y) for box in text_only)
 
 
-def test_points_no_weight_selects_are_hollow(plan_data: PlanFigure) -> None:
+def test_points_no_weight_selects_are_hollow(
+    plan_data: PlanFigure, printed: Figure, on_screen: Any
+) -> None:
     hollow = [p for p in plan_data.frontier.points if p.energy_weight_from is None]
-    axes = draw_print(plan_data).axes[0]
+    axes = printed.axes[0]
     drawn = next(line for line in axes.lines if "no energy weight" in str(line.get_label()))
     assert len(drawn.get_xdata()) == len(hollow) > 0
     assert drawn.get_markerfacecolor() == "white"
-    on_screen = next(t for t in draw_screen(plan_data).data if "no energy weight" in str(t.name))
-    assert len(on_screen.x) == len(hollow) and on_screen.marker.color == "white"
+    trace = next(t for t in on_screen.data if "no energy weight" in str(t.name))
+    assert len(trace.x) == len(hollow) and trace.marker.color == "white"
 
 
-def test_the_screen_has_the_same_marks_in_both_panels(plan_data: PlanFigure) -> None:
-    traces = [t for t in draw_screen(plan_data).data if t.legendgroup]
+def test_the_screen_has_the_same_marks_in_both_panels(
+    plan_data: PlanFigure, on_screen: Any
+) -> None:
+    traces = [t for t in on_screen.data if t.legendgroup]
     names = [mark.name for mark in plan_data.frontier.marks]
     for axis in ("x", "x2"):
         assert sorted(t.legendgroup for t in traces if t.xaxis == axis) == sorted(names)
@@ -120,8 +137,8 @@ def test_the_screen_has_the_same_marks_in_both_panels(plan_data: PlanFigure) -> 
     assert chosen.text == ("<b>fedplan: K=24, E=24</b>",)
 
 
-def test_a_far_mark_says_where_it_is_on_the_screen(plan_data: PlanFigure) -> None:
-    names = [t.name for t in draw_screen(plan_data).data if t.legendgroup and t.xaxis == "x"]
+def test_a_far_mark_says_where_it_is_on_the_screen(on_screen: Any) -> None:
+    names = [t.name for t in on_screen.data if t.legendgroup and t.xaxis == "x"]
     assert "all clients, one step: K=100, E=1 (12x the cost) ↗ 3.66 h, 7.83 kJ" in names
 
 

@@ -83,6 +83,17 @@ def test_intervals_cover_the_truth_about_nine_times_in_ten(truth):
         assert 0.80 <= count / 200 <= 0.99, name
 
 
+def test_noise_does_not_bias_the_rounds_predicted():
+    # Weighing each pilot by its own noisy rounds instead of the fit's would lose about 9% here.
+    random = np.random.default_rng(1)
+    ratios = []
+    for _ in range(200):
+        errors = np.exp(0.3 * random.standard_normal(len(DESIGN)) - 0.3**2 / 2)
+        bound = estimate_bound(pilots_of(TRUTH, errors=errors), N).bound
+        ratios += [rounds_needed(bound, k, e) / rounds_needed(TRUTH, k, e) for k, e in DESIGN]
+    assert np.mean(ratios) == pytest.approx(1, abs=0.04)
+
+
 def test_more_noise_makes_wider_intervals():
     widths = []
     for size in (0.0, 0.1, 0.5):
@@ -102,6 +113,7 @@ def test_more_noise_makes_wider_intervals():
         pytest.param([(1, 10), (1, 40)], id="one client"),
         pytest.param([(100, 10), (100, 40)], id="all clients"),
         pytest.param([(5, 40), (10, 20), (20, 10)], id="K E constant"),
+        pytest.param([(40, 10), (44, 40), (42, 80), (45, 10)], id="K all but the same"),
     ],
 )
 def test_pilots_that_cannot_tell_k_from_e_are_ill_conditioned_until_the_suggested_one_is_run(

@@ -173,8 +173,8 @@ def test_the_certificate_allows_for_a_best_regret_between_lattice_points(axis, m
     # Two bounds whose own optima lie on the lattice, so that its regrets are exact, while the
     # setting of smallest regret lies between two lattice points.
     if axis == "clients":
-        fleet = Fleet(step_time_s=np.linspace(1, 9, 200), comm_time_s=1.0)
-        candidates = [Bound(a0=1000.0, b0=1.0, c0=c0) for c0 in np.geomspace(10, 1e4, 400)]
+        fleet = Fleet(step_time_s=np.geomspace(0.1, 100, 200), comm_time_s=1.0)
+        candidates = [Bound(a0=1000.0, b0=1.0, c0=c0) for c0 in np.geomspace(1, 1e3, 80)]
         limits = Constraints(min_local_steps=20, max_local_steps=20)
     else:
         fleet = Fleet(step_time_s=10.0, comm_time_s=1.0)
@@ -183,18 +183,15 @@ def test_the_certificate_allows_for_a_best_regret_between_lattice_points(axis, m
     points = np.rint(np.geomspace(1, 200, 8))
     on_lattice = {}
     for bound in candidates:
-        grid = bruteforce.grid(fleet, bound, 200)
-        best = bruteforce.cheapest(grid.time_s, grid.allowed(limits))[1 if axis == "clients" else 2]
-        if best in points:
-            on_lattice.setdefault(best, bound)
+        grid = bruteforce.grid(fleet, bound, limits.max_local_steps)
+        _, k, e = bruteforce.cheapest(grid.time_s, grid.allowed(limits))
+        if (best := k if axis == "clients" else e) in points:
+            on_lattice.setdefault(best, (bound, grid))
+    coarse(monkeypatch)
     for low, high in pairwise(sorted(on_lattice)):
-        bounds = [on_lattice[low], on_lattice[high]]
-        grids = [bruteforce.grid(fleet, bound, 200) for bound in bounds]
+        bounds, grids = zip(on_lattice[low], on_lattice[high], strict=True)
         case = Case(fleet, bounds, 0.0, 1.0, 1.0, limits, grids)
-        with monkeypatch.context() as patch:
-            coarse(patch)
-            plan = case.plan()
-        regrets = case.regrets()
+        plan, regrets = case.plan(), case.regrets()
         assert plan.certificate.lower_bound <= regrets.min() + 1e-12
         k, e = plan.setting
         assert plan.regret == pytest.approx(regrets[k - 1, e - 1], rel=1e-9)
