@@ -122,12 +122,13 @@ def test_exact_equals_brute_force_when_chords_replace_most_knots(seed, spacing, 
     refined = []
     add_knots = exact._Search._add_knots
 
-    def spy(self, row, k):
-        refined.append(k)
-        add_knots(self, row, k)
+    def spy(self, row, *ks):
+        refined.extend(ks)
+        add_knots(self, row, *ks)
 
     monkeypatch.setattr(exact, "_KNOT_WORK", 1)
     monkeypatch.setattr(exact, "_KNOT_RATIO", spacing)
+    monkeypatch.setattr(exact, "_FIRST_STRETCHES", 2)
     monkeypatch.setattr(exact._Search, "_add_knots", spy)
     random = np.random.default_rng([2, seed])
     for _ in range(60):

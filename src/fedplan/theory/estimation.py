@@ -171,15 +171,14 @@ def _pairwise_estimate(pilots: Sequence[Pilot], num_clients: int) -> Estimate:
     if not used.size:
         return _unidentified("pairwise", pilots, num_clients, f"No usable pair: {counts}")
     ratio, spread = float(used.mean()), (float(used.min()), float(used.max()))
-    scale = float(np.mean([p.iterations / (ratio + _paper_drift(p, num_clients)) for p in pilots]))
     return Estimate(
         method="pairwise",
         status="ok" if used.size == ratios.size else "ill-conditioned",
-        bound=Bound(a0=ratio * scale, b0=scale),
+        bound=_scaled_to(pilots, num_clients, ratio),
         ratio=ratio,
         ratio_interval=spread,
         intervals={},
-        plausible=tuple(Bound.from_ratio(value) for value in (ratio, *spread)),
+        plausible=tuple(_scaled_to(pilots, num_clients, value) for value in (ratio, *spread)),
         relative_error=math.nan,
         pairs_used=int(used.size),
         pairs_rejected=undefined + negative,
@@ -188,6 +187,12 @@ def _pairwise_estimate(pilots: Sequence[Pilot], num_clients: int) -> Estimate:
         message=f"a0/b0 is the mean over pairs of pilots, as in the paper; the interval is their "
         f"range. {counts} The joint method uses every pilot at once and is steadier.",
     )
+
+
+def _scaled_to(pilots: Sequence[Pilot], num_clients: int, ratio: float) -> Bound:
+    """The paper's bound with this ratio, in the pilots' own units."""
+    scale = float(np.mean([p.iterations / (ratio + _paper_drift(p, num_clients)) for p in pilots]))
+    return Bound(a0=ratio * scale, b0=scale)
 
 
 def _joint_estimate(pilots: Sequence[Pilot], num_clients: int) -> Estimate:

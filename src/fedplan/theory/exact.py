@@ -7,10 +7,11 @@ cost at every (K, E), in closed form:
 - the round time is convex in E, so the anchor's line step_s * E + comm_s lies below it at all E;
 - the round time is concave in K, so the chord between two knots lies below it at all K between.
 
-The smallest lower bound names the next (K, E) to look at exactly: its E becomes an anchor, or its
-K a knot. When the smallest lower bound belongs to a point already known exactly, that point is
-the optimum and nothing is left to prove. Limits on time, energy and rounds are functions of the
-same shape, so the same bounds rule out what cannot meet them.
+Stretches of K are bounded at once, by the time at their low end and the drift at their high end:
+time rises with K and drift falls. The smallest lower bound says what to look at next: its stretch
+is cut, its E becomes an anchor, or its K a knot. When every other bound exceeds the cost of a point
+known exactly, that point is the optimum and nothing is left to prove. Limits on time, energy and
+rounds are functions of the same shape, so the same bounds rule out what cannot meet them.
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ PRECISION = 1e-12  # relative; costs closer than this are equal in floating poin
 _KNOT_WORK = 1 << 18  # devices weighed to know every K exactly; above it knots are spaced out
 _KNOT_RATIO = 1.15  # their spacing then: chords are within about 0.2% of the time
 _KNOTS_A_REFINEMENT = 5
+_FIRST_STRETCHES = 512
+_PIECES = 4  # a stretch is cut into
+_FAR = 0.1  # an E this far from its anchor, in ratio, is looked at before its stretch is cut
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,27 +94,31 @@ class _Search:
         fleet, n = problem.fleet, len(problem.fleet)
         self.energy_per_step = fleet.mean("step_energy_j")
         self.energy_per_round = fleet.mean("comm_energy_j")
-        self.alive = np.arange(problem.clients_range[0], problem.clients_range[1] + 1)
-        self.drift = drift(problem.bound, self.alive, n)
+        # Stretches of K still in play, by rising K: low[i] to high[i].
+        lowest, highest = problem.clients_range
+        self.low, self.high = _cut(np.array([lowest]), np.array([highest]), _FIRST_STRETCHES)
+        self.drift = drift(problem.bound, self.high, n)
         self.anchors: list[_Anchor] = []  # by rising E
-        # One row an anchor, one column an alive K: lower bound of the cost, and the E it is at.
-        self.bounds = np.empty((0, self.alive.size))
-        self.steps = np.empty((0, self.alive.size), dtype=np.int64)
+        # One row an anchor, one column a stretch: lower bound of the cost, and the E it is at.
+        self.bounds = np.empty((0, self.low.size))
+        self.steps = np.empty((0, self.low.size), dtype=np.int64)
         self.best: tuple[float, int, int] | None = None
 
     def run(self) -> Optimum | None:
         self._add_anchor(self._first_guess())
         while True:
             self._prune()
-            if not self.alive.size:
+            if not self.low.size:
                 break
             row, column = np.unravel_index(np.argmin(self.bounds), self.bounds.shape)
-            anchor, k = self.anchors[row], int(self.alive[column])
-            steps = int(self.steps[row, column])
-            if steps != anchor.local_steps:
+            low, high = int(self.low[column]), int(self.high[column])
+            known, steps = self.anchors[row].local_steps, int(self.steps[row, column])
+            if steps != known and (low == high or abs(np.log(steps / known)) > _FAR):
                 self._add_anchor(steps)
             else:
-                self._add_knots(int(row), k)
+                self._add_knots(int(row), low, high)
+                if low < high:
+                    self._cut_stretches()
         if self.best is None:
             return None
         cost, k, e = self.best
@@ -121,7 +129,7 @@ class _Search:
         """E where the mean device would be best off at a middling K."""
         lowest, highest = self.problem.steps_range
         fleet, objective = self.problem.fleet, self.problem.objective
-        k = float(np.sqrt(self.alive[0] * self.alive[-1]))
+        k = float(np.sqrt(float(self.low[0]) * float(self.high[-1])))
         per_step = objective.per_second * fleet.mean("step_time_s")
         per_round = objective.per_second * fleet.mean("comm_time_s")
         guess = optimal_steps(
@@ -129,35 +137,52 @@ class _Search:
             per_round
             + k * (objective.per_joule * self.energy_per_round + objective.per_client_round),
             self.problem.bound.a0,
-            self.drift[self.alive.size // 2],
+            self.drift[self.drift.size // 2],
         )
         return int(np.clip(np.rint(guess), lowest, highest))
 
     def _add_anchor(self, local_steps: int) -> None:
-        low, high = int(self.alive[0]), int(self.alive[-1])
-        slowest = SlowestClient(self.problem.fleet, local_steps, min_clients_per_round=low)
+        lowest = int(self.low[0])
+        slowest = SlowestClient(self.problem.fleet, local_steps, min_clients_per_round=lowest)
         knots = self._knots()
         anchor = _Anchor(slowest, knots, *slowest.step_and_comm_s(knots))
         row = sum(other.local_steps < local_steps for other in self.anchors)
         self.anchors.insert(row, anchor)
         self.bounds = np.insert(self.bounds, row, np.inf, axis=0)
         self.steps = np.insert(self.steps, row, 0, axis=0)
-        self._record_exact(anchor, knots[(knots >= low) & (knots <= high)])
+        self._record_exact(anchor, knots)
         # The neighbours' stretch of E has shrunk too.
         for changed in range(max(row - 1, 0), min(row + 2, len(self.anchors))):
             self._bound(changed)
 
     def _knots(self) -> IntArray:
-        if self.alive.size * self.problem.fleet.count.size <= _KNOT_WORK:
-            return self.alive
-        low, high = float(self.alive[0]), float(self.alive[-1])
+        single = np.array_equal(self.low, self.high)
+        if single and self.low.size * self.problem.fleet.count.size <= _KNOT_WORK:
+            return self.low
+        low, high = float(self.low[0]), float(self.high[-1])
         size = int(np.ceil(np.log(high / low) / np.log(_KNOT_RATIO))) + 3
         return np.unique(np.rint(np.geomspace(low, high, size)).astype(np.int64))
 
-    def _add_knots(self, row: int, k: int) -> None:
+    def _cut_stretches(self) -> None:
+        """Cut the stretches that hold the better half of what could still be gained."""
+        bounds = self.bounds.min(axis=0)
+        ceiling = bounds.min() * 1.01 if self.best is None else self.best[0]
+        chosen = bounds <= (bounds.min() + ceiling) / 2
+        pieces = _cut(self.low[chosen], self.high[chosen], _PIECES)
+        self.low = np.concatenate([self.low[~chosen], pieces[0]])
+        self.high = np.concatenate([self.high[~chosen], pieces[1]])
+        rising = np.argsort(self.low)
+        self.low, self.high = self.low[rising], self.high[rising]
+        self.drift = drift(self.problem.bound, self.high, len(self.problem.fleet))
+        self.bounds = np.empty((len(self.anchors), self.low.size))
+        self.steps = np.empty(self.bounds.shape, dtype=np.int64)
+        for row in range(len(self.anchors)):
+            self._bound(row)
+
+    def _add_knots(self, row: int, *ks: int) -> None:
         anchor = self.anchors[row]
-        spread = np.linspace(0, self.alive.size - 1, _KNOTS_A_REFINEMENT).astype(np.int64)
-        knots = np.union1d(self.alive[spread], [k])
+        spread = np.linspace(0, self.low.size - 1, _KNOTS_A_REFINEMENT).astype(np.int64)
+        knots = np.union1d(self.low[spread], ks)
         anchor.add_knots(knots)
         self._record_exact(anchor, knots)
         self._bound(row)
@@ -186,15 +211,15 @@ class _Search:
             yield np.zeros(ks.size), np.ones(ks.size), problem.max_rounds * slack
 
     def _bound(self, row: int) -> None:
-        """Lower bound of the cost of every alive K over this anchor's stretch of E."""
+        """Lower bound of the cost of every stretch of K over this anchor's stretch of E."""
         a0, anchor = self.problem.bound.a0, self.anchors[row]
         first, last = self._stretch(row)
-        low = np.full(self.alive.size, first)
-        high = np.full(self.alive.size, last)
-        step_s = np.interp(self.alive, anchor.knots, anchor.step_s)
-        comm_s = np.interp(self.alive, anchor.knots, anchor.comm_s)
-        per_step, per_round = self._cost_line(self.alive, step_s, comm_s)
-        for step, round_, limit in self._limited_lines(self.alive, step_s, comm_s):
+        low = np.full(self.low.size, first)
+        high = np.full(self.low.size, last)
+        step_s = np.interp(self.low, anchor.knots, anchor.step_s)
+        comm_s = np.interp(self.low, anchor.knots, anchor.comm_s)
+        per_step, per_round = self._cost_line(self.low, step_s, comm_s)
+        for step, round_, limit in self._limited_lines(self.low, step_s, comm_s):
             fit_low, fit_high = steps_within(step, round_, a0, self.drift, limit, first, last)
             low, high = np.maximum(low, fit_low), np.minimum(high, fit_high)
         possible = low <= high
@@ -232,9 +257,18 @@ class _Search:
             self.best = found
 
     def _prune(self) -> None:
-        """Drop every K that cannot beat the best known point."""
+        """Drop every stretch of K that cannot beat the best known point."""
         ceiling = np.inf if self.best is None else self.best[0] * (1 - PRECISION)
         keep = self.bounds.min(axis=0) < ceiling
         if not keep.all():
-            self.alive, self.drift = self.alive[keep], self.drift[keep]
+            self.low, self.high, self.drift = self.low[keep], self.high[keep], self.drift[keep]
             self.bounds, self.steps = self.bounds[:, keep], self.steps[:, keep]
+
+
+def _cut(low: IntArray, high: IntArray, pieces: int) -> tuple[IntArray, IntArray]:
+    """Cut each stretch of integers into at most `pieces`, in ratio; single integers stay whole."""
+    share = np.arange(pieces + 1) / pieces
+    start, end = low[:, np.newaxis].astype(np.float64), (high[:, np.newaxis] + 1).astype(np.float64)
+    edges = np.rint(start * (end / start) ** share).astype(np.int64)
+    whole = edges[:, 1:] > edges[:, :-1]
+    return edges[:, :-1][whole], edges[:, 1:][whole] - 1

@@ -11,12 +11,11 @@ from fedplan.theory.constraints import Constraints
 from fedplan.theory.convergence import Bound, drift
 from fedplan.theory.cost import Objective
 from fedplan.theory.fleet import Fleet, FloatArray, IntArray
-from fedplan.theory.grid import Surface, cost_surface, lattice
+from fedplan.theory.grid import Surface, affordable_lattice, cost_surface, lattice
 from fedplan.theory.steps import optimal_steps
 
 # Every (K, E) is looked at while devices x grid points stay below this; then a lattice is.
 _FULL_WORK = 3e8
-_LATTICE = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +93,8 @@ def _grid(fleet: Fleet, bound: Bound, limits: Constraints) -> tuple[IntArray, In
     entries = fleet.count.size
     if entries * float(high_k - low_k + 1) * (high_e - low_e + 1) <= _FULL_WORK:
         return np.arange(low_k, high_k + 1), np.arange(low_e, high_e + 1)
-    return lattice(low_k, high_k, _LATTICE), lattice(low_e, high_e, _LATTICE // 2)
+    size = affordable_lattice(entries)
+    return lattice(low_k, high_k, size), lattice(low_e, high_e, size // 2)
 
 
 def _non_dominated(time_s: FloatArray, energy_j: FloatArray) -> IntArray:

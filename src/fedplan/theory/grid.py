@@ -36,6 +36,14 @@ def lattice(low: int, high: int, size: int) -> IntArray:
     return np.unique(np.rint(np.geomspace(low, high, size)).astype(np.int64))
 
 
+def affordable_lattice(entries: int) -> int:
+    """Points an axis of a grid over (K, E) for a fleet of this many entries: 64, at a million 20.
+
+    Each E ranks the whole fleet and each small K weighs most of it.
+    """
+    return int(np.clip(2e7 / entries, 8, 64))
+
+
 def round_times_s(fleet: Fleet, clients_per_round: IntArray, local_steps: IntArray) -> FloatArray:
     """Expected seconds of a round, exact stragglers; one row a K, one column an E."""
     lowest = int(clients_per_round.min())

@@ -15,12 +15,11 @@ import numpy as np
 from fedplan.theory.constraints import Constraints
 from fedplan.theory.convergence import Bound, drift
 from fedplan.theory.cost import Objective, round_energy_j
+from fedplan.theory.exact import Problem, minimise
 from fedplan.theory.fleet import Fleet, FloatArray, IntArray
-from fedplan.theory.grid import lattice, round_times_s
+from fedplan.theory.grid import affordable_lattice, lattice, round_times_s
 
 _FULL_WORK = 1e8  # devices x (K, E) pairs up to which every pair is looked at
-_LATTICE_WORK = 2e7  # otherwise, devices x points an axis: at a million devices 20 points
-_LATTICE_MAX = 64
 _CHUNK = 1 << 22
 
 
@@ -52,13 +51,16 @@ def minimise_regret(
     low_k, high_k = constraints.clients_range(len(fleet))
     low_e, high_e = constraints.steps_range(*bounds)
     pairs = float(high_k - low_k + 1) * (high_e - low_e + 1)
-    coarse = int(np.clip(_LATTICE_WORK / fleet.count.size, 8, _LATTICE_MAX))
-    size = max(high_k, high_e) if pairs * fleet.count.size <= _FULL_WORK else coarse
+    complete = pairs * fleet.count.size <= _FULL_WORK
+    coarse = affordable_lattice(fleet.count.size)
+    size = max(high_k, high_e) if complete else coarse
     ks, es = lattice(low_k, high_k, size), lattice(low_e, high_e, size)
     table = _Table(fleet, bounds, objective, constraints, target_gap, ks, es)
     optima = table.optima(quantile)
     if optima is None:
         return None
+    if not (complete or constraints.limits_totals):
+        optima = _exact_optima(fleet, bounds, objective, constraints) / target_gap
     lower_bound = table.regret_lower_bound(optima, quantile)
     while True:
         regret = table.regrets(optima, quantile)
@@ -79,6 +81,25 @@ def minimise_regret(
         regret=best,
         lower_bound=min(best, lower_bound),
     )
+
+
+def _exact_optima(
+    fleet: Fleet, bounds: Sequence[Bound], objective: Objective, constraints: Constraints
+) -> FloatArray:
+    """The lowest cost under each bound on its own; a lattice would overstate it a little."""
+    solved = [
+        minimise(
+            Problem(
+                fleet=fleet,
+                bound=bound,
+                objective=objective,
+                clients_range=constraints.clients_range(len(fleet)),
+                steps_range=constraints.steps_range(bound),
+            )
+        )
+        for bound in bounds
+    ]
+    return np.array([optimum.cost for optimum in solved if optimum is not None])
 
 
 class _Table:
