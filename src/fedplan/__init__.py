@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from fedplan.theory.grid import cost_surface as cost_surface
     from fedplan.theory.pilots import Pilot as Pilot
     from fedplan.theory.plan import Plan as Plan
-    from fedplan.theory.plan import make_plan as make_plan
+    from fedplan.theory.planning import make_plan as make_plan
     from fedplan.theory.sensitivity import sensitivity as sensitivity
 
 __version__ = "0.1.0"
@@ -49,7 +49,8 @@ _HOMES = {
     "theory.frontier": ("compute_frontier",),
     "theory.grid": ("cost_surface",),
     "theory.pilots": ("Pilot",),
-    "theory.plan": ("Plan", "make_plan"),
+    "theory.plan": ("Plan",),
+    "theory.planning": ("make_plan",),
     "theory.sensitivity": ("sensitivity",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

@@ -17,7 +17,8 @@ from fedplan.theory.estimation import estimate_bound
 from fedplan.theory.fleet import Fleet, draw_fleet
 from fedplan.theory.frontier import compute_frontier
 from fedplan.theory.pilots import Pilot
-from fedplan.theory.plan import Plan, make_plan
+from fedplan.theory.plan import Plan
+from fedplan.theory.planning import make_plan
 
 
 @pytest.fixture(scope="session")

@@ -26,7 +26,7 @@ from fedplan.theory.convergence import Bound
 from fedplan.theory.estimation import estimate_bound
 from fedplan.theory.fleet import Fleet, draw_fleet
 from fedplan.theory.pilots import Pilot
-from fedplan.theory.plan import make_plan
+from fedplan.theory.planning import make_plan
 
 
 @pytest.fixture(scope="module")

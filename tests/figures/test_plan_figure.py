@@ -20,7 +20,8 @@ from fedplan.theory.fleet import Fleet, draw_fleet
 from fedplan.theory.frontier import compute_frontier
 from fedplan.theory.grid import cost_surface
 from fedplan.theory.pilots import Pilot
-from fedplan.theory.plan import Plan, make_plan
+from fedplan.theory.plan import Plan
+from fedplan.theory.planning import make_plan
 
 
 def test_the_frontier_and_the_cost_are_the_library_s_own(

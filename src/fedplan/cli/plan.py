@@ -61,7 +61,7 @@ def plan(output_format: str, plot: str | None, **options: Any) -> None:
       fedplan plan --fleet fleet.csv --bound a0=3750,b0=1,c0=26 --target-gap 0.5 \\
           --deadline-s 3600 --max-clients-per-round 50 --format json
     """
-    from fedplan.theory.plan import make_plan
+    from fedplan.theory.planning import make_plan
 
     check_plot(plot)
     request = read_request(options)

@@ -40,6 +40,14 @@ class Objective:
             )
         return cls(per_second=1.0 - energy_weight, per_joule=float(energy_weight))
 
+    def of_round(self, time_s: ArrayLike, energy_j: ArrayLike, clients: ArrayLike) -> FloatArray:
+        """What a round of this length, energy and number of clients costs; arrays broadcast."""
+        return np.asarray(
+            self.per_second * np.asarray(time_s, dtype=np.float64)
+            + self.per_joule * np.asarray(energy_j, dtype=np.float64)
+            + self.per_client_round * np.asarray(clients, dtype=np.float64)
+        )
+
     @property
     def is_zero(self) -> bool:
         """Whether nothing costs anything."""
@@ -187,11 +195,7 @@ def predict(
     else:
         seconds = mean_round_time_s(fleet, local_steps)
     joules = float(round_energy_j(fleet, clients_per_round, local_steps))
-    cost = (
-        objective.per_second * seconds
-        + objective.per_joule * joules
-        + objective.per_client_round * clients_per_round
-    )
+    cost = float(objective.of_round(seconds, joules, clients_per_round))
     return Prediction(
         clients_per_round=clients_per_round,
         local_steps=local_steps,

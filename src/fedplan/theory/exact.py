@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedplan.theory.constraints import LIMIT_SLACK
+from fedplan.theory.constraints import LIMIT_SLACK, Constraints
 from fedplan.theory.convergence import Bound, drift
 from fedplan.theory.cost import Objective
 from fedplan.theory.fleet import Fleet, FloatArray, IntArray
@@ -38,20 +38,6 @@ _FAR = 0.1  # an E this far from its anchor, in ratio, is looked at before its s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
-    """A cost to minimise over integer (K, E): everything in the unit of a target gap of 1."""
-
-    fleet: Fleet
-    bound: Bound
-    objective: Objective
-    clients_range: tuple[int, int]
-    steps_range: tuple[int, int]
-    max_time_s: float | None = None
-    max_energy_j: float | None = None
-    max_rounds: float | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Optimum:
     """The optimum and its proof: no integer (K, E) costs less than `lower_bound`."""
 
@@ -60,10 +46,34 @@ class Optimum:
     cost: float
     lower_bound: float
 
+    @property
+    def setting(self) -> tuple[int, int]:
+        """(K, E)."""
+        return self.clients_per_round, self.local_steps
 
-def minimise(problem: Problem) -> Optimum | None:
-    """Solve `problem` to global optimality; None where no (K, E) meets its limits."""
-    return _Search(problem).run()
+
+def minimise(
+    fleet: Fleet,
+    bound: Bound,
+    objective: Objective,
+    constraints: Constraints,
+    *,
+    target_gap: float = 1.0,
+) -> Optimum | None:
+    """The cheapest integer (K, E) of all; None where none meets the constraints.
+
+    >>> fleet = Fleet(step_time_s=[0.1, 0.2, 0.4], comm_time_s=2.0)
+    >>> best = minimise(fleet, Bound(a0=1000.0, b0=1.0), Objective.weighted(0.0), Constraints())
+    >>> best.setting, best.cost == best.lower_bound
+    ((1, 12), True)
+    """
+    found = _Search(fleet, bound, objective, constraints, target_gap).run()
+    if found is None:
+        return None
+    cost, k, e = found
+    cost /= target_gap
+    # Every other point was discarded for a lower bound of at least `cost`, to PRECISION.
+    return Optimum(clients_per_round=k, local_steps=e, cost=cost, lower_bound=cost)
 
 
 @dataclass(slots=True)
@@ -89,22 +99,34 @@ class _Anchor:
 
 
 class _Search:
-    def __init__(self, problem: Problem) -> None:
-        self.problem = problem
-        fleet, n = problem.fleet, len(problem.fleet)
+    """The search, with every total in units of a target gap of 1."""
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        bound: Bound,
+        objective: Objective,
+        constraints: Constraints,
+        target_gap: float,
+    ) -> None:
+        self.fleet, self.bound, self.objective = fleet, bound, objective
+        self.constraints = constraints
+        self.limit_scale = target_gap * (1 + LIMIT_SLACK)
+        self.steps_range = constraints.steps_range(bound)
         self.energy_per_step = fleet.mean("step_energy_j")
         self.energy_per_round = fleet.mean("comm_energy_j")
         # Stretches of K still in play, by rising K: low[i] to high[i].
-        lowest, highest = problem.clients_range
+        lowest, highest = constraints.clients_range(len(fleet))
         self.low, self.high = _cut(np.array([lowest]), np.array([highest]), _FIRST_STRETCHES)
-        self.drift = drift(problem.bound, self.high, n)
+        self.drift = drift(bound, self.high, len(fleet))
         self.anchors: list[_Anchor] = []  # by rising E
         # One row an anchor, one column a stretch: lower bound of the cost, and the E it is at.
         self.bounds = np.empty((0, self.low.size))
         self.steps = np.empty((0, self.low.size), dtype=np.int64)
         self.best: tuple[float, int, int] | None = None
 
-    def run(self) -> Optimum | None:
+    def run(self) -> tuple[float, int, int] | None:
+        """Cost, K and E of the optimum."""
         self._add_anchor(self._first_guess())
         while True:
             self._prune()
@@ -119,16 +141,11 @@ class _Search:
                 self._add_knots(int(row), low, high)
                 if low < high:
                     self._cut_stretches()
-        if self.best is None:
-            return None
-        cost, k, e = self.best
-        # Every other point was discarded for a lower bound of at least `cost`, to PRECISION.
-        return Optimum(clients_per_round=k, local_steps=e, cost=cost, lower_bound=cost)
+        return self.best
 
     def _first_guess(self) -> int:
         """E where the mean device would be best off at a middling K."""
-        lowest, highest = self.problem.steps_range
-        fleet, objective = self.problem.fleet, self.problem.objective
+        fleet, objective = self.fleet, self.objective
         k = float(np.sqrt(float(self.low[0]) * float(self.high[-1])))
         per_step = objective.per_second * fleet.mean("step_time_s")
         per_round = objective.per_second * fleet.mean("comm_time_s")
@@ -136,14 +153,14 @@ class _Search:
             per_step + objective.per_joule * k * self.energy_per_step,
             per_round
             + k * (objective.per_joule * self.energy_per_round + objective.per_client_round),
-            self.problem.bound.a0,
+            self.bound.a0,
             self.drift[self.drift.size // 2],
         )
-        return int(np.clip(np.rint(guess), lowest, highest))
+        return int(np.clip(np.rint(guess), *self.steps_range))
 
     def _add_anchor(self, local_steps: int) -> None:
         lowest = int(self.low[0])
-        slowest = SlowestClient(self.problem.fleet, local_steps, min_clients_per_round=lowest)
+        slowest = SlowestClient(self.fleet, local_steps, min_clients_per_round=lowest)
         knots = self._knots()
         anchor = _Anchor(slowest, knots, *slowest.step_and_comm_s(knots))
         row = sum(other.local_steps < local_steps for other in self.anchors)
@@ -157,7 +174,7 @@ class _Search:
 
     def _knots(self) -> IntArray:
         single = np.array_equal(self.low, self.high)
-        if single and self.low.size * self.problem.fleet.count.size <= _KNOT_WORK:
+        if single and self.low.size * self.fleet.count.size <= _KNOT_WORK:
             return self.low
         low, high = float(self.low[0]), float(self.high[-1])
         size = int(np.ceil(np.log(high / low) / np.log(_KNOT_RATIO))) + 3
@@ -173,7 +190,7 @@ class _Search:
         self.high = np.concatenate([self.high[~chosen], pieces[1]])
         rising = np.argsort(self.low)
         self.low, self.high = self.low[rising], self.high[rising]
-        self.drift = drift(self.problem.bound, self.high, len(self.problem.fleet))
+        self.drift = drift(self.bound, self.high, len(self.fleet))
         self.bounds = np.empty((len(self.anchors), self.low.size))
         self.steps = np.empty(self.bounds.shape, dtype=np.int64)
         for row in range(len(self.anchors)):
@@ -191,7 +208,7 @@ class _Search:
         self, ks: IntArray, step_s: FloatArray, comm_s: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """What a local step and a round cost, given who is slowest."""
-        objective = self.problem.objective
+        objective = self.objective
         per_step = objective.per_second * step_s + ks * (objective.per_joule * self.energy_per_step)
         per_client = objective.per_joule * self.energy_per_round + objective.per_client_round
         return per_step, objective.per_second * comm_s + ks * per_client
@@ -200,19 +217,19 @@ class _Search:
         self, ks: IntArray, step_s: FloatArray, comm_s: FloatArray
     ) -> Iterator[tuple[FloatArray, FloatArray, float]]:
         """Each limited total: its amount a step, a round, and the most it may come to."""
-        problem, slack = self.problem, 1 + LIMIT_SLACK
-        if problem.max_time_s is not None:
-            yield step_s, comm_s, problem.max_time_s * slack
-        if problem.max_energy_j is not None:
+        limits, scale = self.constraints, self.limit_scale
+        if limits.deadline_s is not None:
+            yield step_s, comm_s, limits.deadline_s * scale
+        if limits.energy_budget_j is not None:
             clients = ks.astype(np.float64)
             per_step, per_round = clients * self.energy_per_step, clients * self.energy_per_round
-            yield per_step, per_round, problem.max_energy_j * slack
-        if problem.max_rounds is not None:
-            yield np.zeros(ks.size), np.ones(ks.size), problem.max_rounds * slack
+            yield per_step, per_round, limits.energy_budget_j * scale
+        if limits.max_rounds is not None:
+            yield np.zeros(ks.size), np.ones(ks.size), limits.max_rounds * scale
 
     def _bound(self, row: int) -> None:
         """Lower bound of the cost of every stretch of K over this anchor's stretch of E."""
-        a0, anchor = self.problem.bound.a0, self.anchors[row]
+        a0, anchor = self.bound.a0, self.anchors[row]
         first, last = self._stretch(row)
         low = np.full(self.low.size, first)
         high = np.full(self.low.size, last)
@@ -236,16 +253,16 @@ class _Search:
             lower, upper = self.anchors[left].local_steps, self.anchors[left + 1].local_steps
             return int(np.sqrt(lower * upper))
 
-        lowest, highest = self.problem.steps_range
+        lowest, highest = self.steps_range
         first = lowest if row == 0 else between(row - 1) + 1
         last = highest if row == len(self.anchors) - 1 else between(row)
         return first, last
 
     def _record_exact(self, anchor: _Anchor, ks: IntArray) -> None:
         """Keep the cheapest point known exactly that meets every limit."""
-        a0, n = self.problem.bound.a0, len(self.problem.fleet)
+        a0, n = self.bound.a0, len(self.fleet)
         where = np.searchsorted(anchor.knots, ks)
-        spread = drift(self.problem.bound, ks, n)
+        spread = drift(self.bound, ks, n)
         known = ks, anchor.step_s[where], anchor.comm_s[where]
         cost = training_cost(*self._cost_line(*known), a0, spread, anchor.local_steps)
         for per_step, per_round, limit in self._limited_lines(*known):

@@ -75,16 +75,11 @@ def cost_surface(
     k, e = ks[:, np.newaxis], es[np.newaxis, :]
     rounds = rounds_for_gap(bound, k, e, len(fleet), target_gap)
     seconds, joules = round_times_s(fleet, ks, es), round_energy_j(fleet, k, e)
-    per_round = (
-        objective.per_second * seconds
-        + objective.per_joule * joules
-        + objective.per_client_round * k
-    )
     return Surface(
         clients_per_round=ks,
         local_steps=es,
         expected_rounds=rounds,
         time_s=seconds * rounds,
         energy_j=joules * rounds,
-        cost=per_round * rounds,
+        cost=objective.of_round(seconds, joules, k) * rounds,
     )

@@ -15,7 +15,7 @@ import numpy as np
 from fedplan.theory.constraints import Constraints
 from fedplan.theory.convergence import Bound, drift
 from fedplan.theory.cost import Objective, round_energy_j
-from fedplan.theory.exact import Problem, minimise
+from fedplan.theory.exact import minimise
 from fedplan.theory.fleet import Fleet, FloatArray, IntArray
 from fedplan.theory.grid import affordable_lattice, lattice, round_times_s
 
@@ -87,18 +87,7 @@ def _exact_optima(
     fleet: Fleet, bounds: Sequence[Bound], objective: Objective, constraints: Constraints
 ) -> FloatArray:
     """The lowest cost under each bound on its own; a lattice would overstate it a little."""
-    solved = [
-        minimise(
-            Problem(
-                fleet=fleet,
-                bound=bound,
-                objective=objective,
-                clients_range=constraints.clients_range(len(fleet)),
-                steps_range=constraints.steps_range(bound),
-            )
-        )
-        for bound in bounds
-    ]
+    solved = [minimise(fleet, bound, objective, constraints) for bound in bounds]
     return np.array([optimum.cost for optimum in solved if optimum is not None])
 
 
@@ -118,11 +107,7 @@ class _Table:
         self.ks, self.es, self.constraints, self.gap = ks, es, constraints, target_gap
         k, self.steps = ks[:, np.newaxis], es[np.newaxis, :].astype(np.float64)
         self.seconds, self.joules = round_times_s(fleet, ks, es), round_energy_j(fleet, k, es)
-        self.per_round = (
-            objective.per_second * self.seconds
-            + objective.per_joule * self.joules
-            + objective.per_client_round * k
-        )
+        self.per_round = objective.of_round(self.seconds, self.joules, k)
         self.a0 = np.array([bound.a0 for bound in bounds])
         self.drift = np.stack([drift(bound, ks, len(fleet)) for bound in bounds])
 

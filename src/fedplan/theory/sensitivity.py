@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fedplan.theory.constraints import Constraints
 from fedplan.theory.convergence import Bound
 from fedplan.theory.cost import Objective, Prices, predict
-from fedplan.theory.exact import Problem, minimise
+from fedplan.theory.exact import minimise
 from fedplan.theory.fleet import Fleet
 from fedplan.theory.plan import Plan
 
@@ -41,7 +41,7 @@ def sensitivity(
     of K and E stay, limits on totals do not: regret is about the choice, not about a limit that
     the truth would break.
 
-    >>> from fedplan.theory.plan import make_plan
+    >>> from fedplan.theory.planning import make_plan
     >>> fleet = Fleet(step_time_s=[0.1, 0.2, 0.4], comm_time_s=2.0, step_energy_j=0.5)
     >>> bound = Bound(a0=1000.0, b0=1.0)
     >>> plan = make_plan(fleet, bound, energy_weight=0.2)
@@ -73,16 +73,8 @@ def _what_if(
     ranges: Constraints,
     chosen: tuple[int, int],
 ) -> WhatIf:
-    best = minimise(
-        Problem(
-            fleet=fleet,
-            bound=bound,
-            objective=objective,
-            clients_range=ranges.clients_range(len(fleet)),
-            steps_range=ranges.steps_range(bound),
-        )
-    )
-    setting = chosen if best is None else (best.clients_per_round, best.local_steps)
+    best = minimise(fleet, bound, objective, ranges)
+    setting = chosen if best is None else best.setting
     paid = predict(fleet, bound, objective, *chosen).cost
     cheapest = predict(fleet, bound, objective, *setting).cost
     regret = max(0.0, paid / cheapest - 1.0) if cheapest else 0.0

@@ -1,0 +1,322 @@
+"""Planning: from a fleet and what is known of convergence to a plan, by any of the methods."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from fedplan.errors import InputError
+from fedplan.theory.constraints import Constraints
+from fedplan.theory.convergence import Bound
+from fedplan.theory.cost import Objective, Prediction, Prices, predict
+from fedplan.theory.estimation import Estimate
+from fedplan.theory.exact import Optimum, minimise
+from fedplan.theory.explain import explain_infeasible, explain_plan
+from fedplan.theory.fleet import Fleet
+from fedplan.theory.paper import solve_paper
+from fedplan.theory.plan import METHODS, Alternative, Certificate, Method, Plan
+from fedplan.theory.robust import RobustOptimum, minimise_regret
+from fedplan.theory.steps import best_integer_steps
+
+# "One epoch" for a device with 600 samples and batches of 64, the usual share of MNIST.
+EPOCH_STEPS = 10
+
+
+def make_plan(
+    fleet: Fleet,
+    bound: Bound | Estimate,
+    *,
+    target_gap: float = 1.0,
+    energy_weight: float | None = None,
+    prices: Prices | None = None,
+    constraints: Constraints | None = None,
+    method: Method | None = None,
+    plausible: Sequence[Bound] = (),
+    regret_quantile: float = 1.0,
+) -> Plan:
+    """Choose clients per round and local steps that reach the target at the lowest cost.
+
+    bound, target_gap : the convergence bound, and how close to the best loss to get. An estimate
+        stands for its bound, its plausible bounds, and no (K, E) out of its reach.
+    energy_weight or prices : what a second and a joule are worth; time alone if neither.
+    plausible : bounds that could be true. With them the default method is `robust`, which
+        predicts with `bound` but chooses by regret over all of them; without, it is `exact`.
+
+    >>> fleet = Fleet(step_time_s=[0.1, 0.2, 0.4], comm_time_s=2.0, step_energy_j=0.5)
+    >>> plan = make_plan(fleet, Bound(a0=1000.0, b0=1.0, c0=10.0), energy_weight=0.2)
+    >>> plan.setting, plan.certificate.gap
+    ((1, 6), 0.0)
+    """
+    constraints = constraints or Constraints()
+    if isinstance(bound, Estimate):
+        if bound.bound is None:
+            raise InputError(f"there is no bound to plan with. {bound.message}")
+        constraints = bound.within_reach(constraints)
+        plausible = plausible or bound.plausible
+        bound = bound.bound
+    method = method or ("robust" if plausible else "exact")
+    _check(target_gap, energy_weight, prices, constraints, method, plausible, regret_quantile)
+    objective = prices.objective() if prices else Objective.weighted(energy_weight or 0.0)
+    case = _Case(fleet, bound, objective, constraints, target_gap)
+    if method == "paper":
+        return case.paper_plan()
+    if method == "robust":
+        return case.robust_plan(plausible, regret_quantile)
+    return case.exact_plan()
+
+
+def _check(
+    target_gap: float,
+    energy_weight: float | None,
+    prices: Prices | None,
+    constraints: Constraints,
+    method: str,
+    plausible: Sequence[Bound],
+    regret_quantile: float,
+) -> None:
+    problems = []
+    if not 0 < target_gap < math.inf:
+        problems.append(f"`target_gap > 0 and finite` must hold, but got target_gap={target_gap}.")
+    if energy_weight is not None and prices is not None:
+        problems.append(
+            "give energy_weight or prices, not both: each fully sets what is minimised."
+        )
+    if method not in METHODS:
+        problems.append(f"method must be one of {', '.join(METHODS)}, but got {method!r}.")
+    if method == "robust" and not plausible:
+        problems.append(
+            "method 'robust' needs plausible bounds to be robust over. Plan from pilots, or pass "
+            "plausible=[...]."
+        )
+    if method == "paper" and constraints.limits_totals:
+        problems.append(
+            "method 'paper' knows only ranges of clients_per_round and local_steps. Use 'exact' "
+            "with a deadline, an energy budget or max_rounds."
+        )
+    if not 0 < regret_quantile <= 1:
+        problems.append(
+            f"`0 < regret_quantile <= 1` must hold, but got regret_quantile={regret_quantile}."
+        )
+    if problems:
+        raise InputError(problems)
+
+
+class _Case:
+    """One planning problem and the ways to answer it."""
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        bound: Bound,
+        objective: Objective,
+        constraints: Constraints,
+        target_gap: float,
+    ) -> None:
+        self.fleet, self.bound, self.constraints = fleet, bound, constraints
+        self.objective, self.target_gap = objective, target_gap
+        # Where nothing costs anything (energy alone matters, and no device reports any), every
+        # setting is optimal; the quickest is the useful one.
+        self.costs_nothing = objective.per_second == objective.per_client_round == 0 and (
+            objective.per_joule == 0
+            or fleet.mean("step_energy_j") == fleet.mean("comm_energy_j") == 0
+        )
+        self.searched = Objective.weighted(0.0) if self.costs_nothing else objective
+
+    def price(self, setting: tuple[int, int]) -> Prediction:
+        return predict(self.fleet, self.bound, self.objective, *setting, target_gap=self.target_gap)
+
+    def solve(self, constraints: Constraints, objective: Objective | None = None) -> Optimum | None:
+        objective = objective or self.searched
+        return minimise(self.fleet, self.bound, objective, constraints, target_gap=self.target_gap)
+
+    def exact_plan(self) -> Plan:
+        optimum = self.solve(self.constraints)
+        if optimum is None:
+            return self._infeasible("exact")
+        prediction = self.price(optimum.setting)
+        # Priced anew the same setting may differ in the last digit.
+        lower_bound = min(optimum.lower_bound, prediction.cost)
+        gap = (optimum.cost - optimum.lower_bound) / (optimum.cost or 1.0)
+        certificate = Certificate(objective="cost", lower_bound=lower_bound, gap=gap)
+        return self._plan("exact", prediction, certificate, binding=self._binding(optimum))
+
+    def paper_setting(self) -> tuple[int, int]:
+        return solve_paper(
+            self.fleet,
+            self.bound,
+            self.searched,
+            clients_range=self.constraints.clients_range(len(self.fleet)),
+            steps_range=self.constraints.steps_range(self.bound),
+        )
+
+    def paper_plan(self) -> Plan:
+        prediction = predict(
+            self.fleet,
+            self.bound.as_in_paper,
+            self.objective,
+            *self.paper_setting(),
+            target_gap=self.target_gap,
+            exact_stragglers=False,
+        )
+        return self._plan(
+            "paper", prediction, Certificate(objective="p3", lower_bound=None, gap=None)
+        )
+
+    def robust_plan(self, plausible: Sequence[Bound], quantile: float) -> Plan:
+        found = minimise_regret(
+            self.fleet,
+            plausible,
+            self.searched,
+            self.constraints,
+            target_gap=self.target_gap,
+            quantile=quantile,
+        )
+        if found is None:
+            return self._infeasible("robust")
+        prediction = self.price((found.clients_per_round, found.local_steps))
+        certificate = Certificate(
+            objective="regret",
+            lower_bound=found.lower_bound,
+            gap=found.regret - found.lower_bound,
+        )
+        return self._plan(
+            "robust", prediction, certificate, binding=self._edges(prediction), robust=found
+        )
+
+    def _plan(
+        self,
+        method: Method,
+        prediction: Prediction,
+        certificate: Certificate,
+        *,
+        binding: tuple[str, ...] = (),
+        robust: RobustOptimum | None = None,
+    ) -> Plan:
+        chosen = (prediction.clients_per_round, prediction.local_steps)
+        alternatives = self._alternatives(method, chosen)
+        regret = None if robust is None else robust.regret
+        return Plan(
+            status="optimal",
+            method=method,
+            unit=self.objective.unit,
+            prediction=prediction,
+            certificate=certificate,
+            alternatives=alternatives,
+            binding=binding,
+            regret=regret,
+            best_attainable={},
+            message=explain_plan(
+                method,
+                prediction,
+                certificate.gap,
+                len(self.fleet),
+                binding,
+                regret,
+                [(a.name, a.cost_ratio) for a in alternatives],
+                self.costs_nothing,
+            ),
+        )
+
+    def _edges(self, prediction: Prediction) -> tuple[str, ...]:
+        """The given ends of the ranges of K and E that this setting sits on."""
+        limits, k, e = self.constraints, prediction.clients_per_round, prediction.local_steps
+        ends = {
+            "min_clients_per_round": (k, limits.min_clients_per_round, 1),
+            "max_clients_per_round": (k, limits.max_clients_per_round, len(self.fleet)),
+            "min_local_steps": (e, limits.min_local_steps, 1),
+            "max_local_steps": (e, limits.max_local_steps, None),
+        }
+        return tuple(n for n, (at, end, natural) in ends.items() if at == end and end != natural)
+
+    def _binding(self, optimum: Optimum) -> tuple[str, ...]:
+        """The constraints whose removal would make the plan cheaper."""
+        if self.constraints == Constraints():
+            return ()
+        if self.bound.b0 and not self._cheaper(Constraints(), optimum):
+            return ()
+        names = []
+        for name, relaxed in self.constraints.relaxations():
+            if name == "max_local_steps" and self.bound.b0 == 0:
+                names.append(name)  # without it there is no optimum at all
+                continue
+            if self._cheaper(relaxed, optimum):
+                names.append(name)
+        return tuple(names)
+
+    def _cheaper(self, relaxed: Constraints, optimum: Optimum) -> bool:
+        freer = self.solve(relaxed)
+        return freer is not None and freer.cost < optimum.cost * (1 - 1e-9)
+
+    def _alternatives(self, method: Method, chosen: tuple[int, int]) -> tuple[Alternative, ...]:
+        n = len(self.fleet)
+        few_rounds = self.constraints.steps_range(self.bound)[1]
+        settings = {
+            "all clients, one step": (n, 1),
+            "a tenth of the clients, one epoch (10 steps)": (max(1, round(n / 10)), EPOCH_STEPS),
+            "all clients, fewest rounds": (n, few_rounds),
+        }
+        if method != "exact" and (optimum := self.solve(self.constraints)):
+            settings = {
+                "exact optimum": optimum.setting,
+                **settings,
+            }
+        # The paper's own choice; where it is the plan, what it costs once stragglers count.
+        settings = {"the paper's method": self.paper_setting(), **settings}
+        planned = self.price(chosen).cost
+        priced = {name: self.price(setting) for name, setting in settings.items()}
+        return tuple(
+            Alternative(
+                name=name,
+                prediction=prediction,
+                cost_ratio=prediction.cost / planned if planned else 1.0,
+                feasible=self._feasible(prediction),
+            )
+            for name, prediction in priced.items()
+        )
+
+    def _feasible(self, prediction: Prediction) -> bool:
+        limits = self.constraints
+        low_k, high_k = limits.clients_range(len(self.fleet))
+        in_range = low_k <= prediction.clients_per_round <= high_k and (
+            (limits.min_local_steps or 1)
+            <= prediction.local_steps
+            <= (limits.max_local_steps or math.inf)
+        )
+        return in_range and bool(
+            limits.met(prediction.time_s, prediction.energy_j, prediction.expected_rounds)
+        )
+
+    def _infeasible(self, method: Method) -> Plan:
+        attainable = self._best_attainable()
+        return Plan(
+            status="infeasible",
+            method=method,
+            unit=self.objective.unit,
+            prediction=None,
+            certificate=None,
+            alternatives=(),
+            binding=tuple(attainable),
+            regret=None,
+            best_attainable=attainable,
+            message=explain_infeasible(self.constraints, attainable),
+        )
+
+    def _best_attainable(self) -> dict[str, Prediction]:
+        """The least of each limited total, whatever the other limits say."""
+        limits, ranges = self.constraints, self.constraints.ranges_only()
+        least = {}
+        for name, objective in (
+            ("deadline_s", Objective.weighted(0.0)),
+            ("energy_budget_j", Objective.weighted(1.0)),
+        ):
+            if getattr(limits, name) is not None:
+                optimum = self.solve(ranges, objective)
+                if optimum is not None:
+                    least[name] = self.price(optimum.setting)
+        if limits.max_rounds is not None:
+            most = limits.clients_range(len(self.fleet))[1]
+            steps = best_integer_steps(
+                0.0, 1.0, self.bound.a0, self.bound.b0, *limits.steps_range(self.bound)
+            )
+            least["max_rounds"] = self.price((most, int(steps)))
+        return least
