@@ -67,6 +67,7 @@ def test_with_ties_and_zeros_every_setting_is_matched_by_a_point_and_no_point_is
         all_t, all_j = grid.time_s.ravel(), grid.energy_j.ravel()
         served = (t <= all_t[:, None] * (1 + 1e-9)) & (j <= all_j[:, None] * (1 + 1e-9))
         assert served.any(axis=1).all()
+        # Without c0 equal devices take the same time at every K, to rounding.
         as_fast = all_t[:, None] <= t * ((1 - 1e-9) if bound.c0 == 0 else (1 + 1e-12))
         assert not (as_fast & (all_j[:, None] < j * (1 - 1e-9))).any()
         as_thrifty = all_j[:, None] <= j * (1 + 1e-12)

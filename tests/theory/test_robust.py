@@ -150,7 +150,7 @@ def test_worst_case_regret_inside_the_hull_of_the_bounds_is_no_worse():
 
 def test_on_a_coarse_lattice_the_regret_is_still_true_and_bounded_from_below(monkeypatch):
     monkeypatch.setattr(robust, "_FULL_WORK", 1)
-    monkeypatch.setattr(robust, "affordable_lattice", lambda entries: 8)
+    monkeypatch.setattr(robust, "affordable_lattice", lambda _: 8)
     random = np.random.default_rng(12)
     for _ in range(60):
         case = random_case(random, 40)
