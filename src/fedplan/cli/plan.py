@@ -27,7 +27,6 @@ from fedplan.cli.output import (
 from fedplan.errors import EXIT_INFEASIBLE
 
 if TYPE_CHECKING:
-    from fedplan.theory.convergence import Bound
     from fedplan.theory.cost import Prediction
     from fedplan.theory.plan import Plan
     from fedplan.theory.sensitivity import WhatIf
@@ -87,25 +86,17 @@ def plan(output_format: str, plot: str | None, **options: Any) -> None:
 
 
 def _what_ifs(request: Request, result: Plan) -> list[WhatIf]:
-    from fedplan.theory.estimation import Estimate
     from fedplan.theory.sensitivity import sensitivity
 
     if not result.success or request.fleet.count.size > _MAX_DEVICES_FOR_WHAT_IFS:
         return []
-    constraints = request.constraints
-    plausible: tuple[Bound, ...] = ()
-    if isinstance(request.knowledge, Estimate):
-        constraints = request.knowledge.within_reach(constraints)
-        if result.method != "paper":
-            plausible = request.knowledge.plausible
     return sensitivity(
         request.fleet,
-        request.bound,
+        request.knowledge,
         result,
         energy_weight=request.energy_weight,
         prices=request.prices,
-        constraints=constraints,
-        plausible=plausible,
+        constraints=request.constraints,
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from numbers import Integral
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from fedplan.errors import InputError
 from fedplan.theory.convergence import Bound
 
-LIMIT_SLACK = 1e-9  # relative; a limit is met if it is exceeded by no more
+LIMIT_SLACK = 1e-12  # relative; a limit exceeded by no more than rounding is met
 MAX_STEPS = 10**9
 
 
@@ -33,6 +34,11 @@ class Constraints:
             f"`{name} > 0 and finite` must hold, but got {name}={value}."
             for name in ("deadline_s", "energy_budget_j", "max_rounds")
             if (value := getattr(self, name)) is not None and not 0 < value < math.inf
+        ]
+        problems += [
+            f"{name} must be an integer, but got {name}={value}."
+            for name in self.__slots__[2:]
+            if (value := getattr(self, name)) is not None and not isinstance(value, Integral)
         ]
         for what in ("clients_per_round", "local_steps"):
             low, high = getattr(self, f"min_{what}"), getattr(self, f"max_{what}")

@@ -17,6 +17,14 @@ SECONDS_PER_HOUR = 3600.0
 JOULES_PER_KWH = 3.6e6
 
 
+def energy_weight_problem(energy_weight: float) -> str:
+    """What to say of an energy weight outside its range."""
+    return (
+        f"`0 <= energy_weight <= 1` must hold, but got energy_weight={energy_weight}. "
+        "0 minimises time alone, 1 energy alone."
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Objective:
     """What is minimised: a rate per second, per joule and per client that takes part in a round."""
@@ -34,10 +42,7 @@ class Objective:
         Objective(per_second=0.75, per_joule=0.25, per_client_round=0.0, unit='weighted s and J')
         """
         if not 0 <= energy_weight <= 1:
-            raise InputError(
-                f"`0 <= energy_weight <= 1` must hold, but got energy_weight={energy_weight}. "
-                "0 minimises time alone, 1 energy alone."
-            )
+            raise InputError(energy_weight_problem(energy_weight))
         return cls(per_second=1.0 - energy_weight, per_joule=float(energy_weight))
 
     def of_round(self, time_s: ArrayLike, energy_j: ArrayLike, clients: ArrayLike) -> FloatArray:
@@ -85,7 +90,8 @@ class Prices:
             for name, value in given.items()
             if not 0 <= value < math.inf
         ]
-        if not problems and not any(given.values()):
+        costs = ("per_hour", "per_kwh", "per_client_round", "per_mb", "co2_g_per_kwh")
+        if not problems and not any(given[name] for name in costs):
             problems.append("at least one price must be > 0. Give, say, per_hour and per_kwh.")
         for price, amount in (
             ("per_mb", "mb_per_client_round"),
@@ -141,6 +147,7 @@ def round_time_s(fleet: Fleet, clients_per_round: int, local_steps: float) -> fl
     >>> round_time_s(Fleet(step_time_s=[1.0, 2.0], comm_time_s=0.5), 2, local_steps=3)
     6.5
     """
+    _check_setting(fleet, clients_per_round, local_steps)
     if clients_per_round == 1:
         return mean_round_time_s(fleet, local_steps)  # exactly so, and nothing need be ranked
     slowest = SlowestClient(fleet, local_steps, min_clients_per_round=clients_per_round)
@@ -206,7 +213,7 @@ def predict(
     )
 
 
-def _check_setting(fleet: Fleet, clients_per_round: int, local_steps: int) -> None:
+def _check_setting(fleet: Fleet, clients_per_round: int, local_steps: float) -> None:
     problems = []
     if not 1 <= clients_per_round <= len(fleet):
         problems.append(

@@ -223,7 +223,9 @@ def _joint_estimate(pilots: Sequence[Pilot], num_clients: int) -> Estimate:
         ratio=a0 / b0 if b0 else math.inf,
         ratio_interval=ratio_interval,
         intervals=intervals,
-        plausible=_plausible(np.array([a0, b0, c0]), corners, intervals["c0"]),
+        plausible=_plausible(
+            fit.coefficients, corners, intervals["c0"], float(fit.design[:, 1].mean())
+        ),
         relative_error=fit.relative_error,
         pairs_used=int((ratios >= 0).sum()),
         pairs_rejected=int((~(ratios >= 0)).sum()),
@@ -237,9 +239,15 @@ def _joint_estimate(pilots: Sequence[Pilot], num_clients: int) -> Estimate:
 def _concerns(fit: JointFit, pilots: Sequence[Pilot], num_clients: int, b0: float) -> list[str]:
     concerns = []
     if num_clients > 1 and not fit.full_rank:
+        same = [
+            name
+            for name in ("clients_per_round", "local_steps")
+            if len({getattr(pilot, name) for pilot in pilots}) == 1
+        ]
+        reason = f"All pilots have the same {same[0]}" if same else "There are too few pilots"
         concerns.append(
-            "The pilots cannot tell clients_per_round's effect from local_steps': c0 = b0, as in "
-            "the paper, is assumed."
+            f"{reason}, so they cannot tell clients_per_round's effect from local_steps': "
+            "c0 = b0, as in the paper, is assumed."
         )
     elif num_clients > 1 and (fit.condition > MAX_CONDITION or _moved_together(pilots)):
         concerns.append(
@@ -265,11 +273,13 @@ def suggest_pilot(pilots: Sequence[Pilot], num_clients: int) -> tuple[int, int]:
     """The (K, E) that best tells a0, b0 and c0 apart together with the pilots there are.
 
     It is the candidate with the largest determinant of the information matrix (D-optimal), K from
-    2 to N and E within what was piloted already.
+    2 to N and E within what was piloted already, or half and twice that where E was never varied.
     """
     steps = np.array([p.local_steps for p in pilots], dtype=np.float64)
     k_grid = np.unique(np.rint(np.geomspace(min(2, num_clients), num_clients, 12)))
-    e_grid = np.unique(np.rint(np.geomspace(steps.min(), steps.max(), 12)))
+    widen = 1.0 if np.ptp(steps) else 2.0
+    first, last = max(1.0, steps.min() / widen), steps.max() * widen
+    e_grid = np.unique(np.rint(np.geomspace(first, last, 12)))
     fit = JointFit(pilots, num_clients)
     if fit.identified:
         reference = fit.coefficients
@@ -292,14 +302,23 @@ def suggest_pilot(pilots: Sequence[Pilot], num_clients: int) -> tuple[int, int]:
 
 
 def _plausible(
-    centre: FloatArray, corners: list[FloatArray], c0_interval: Interval
+    centre: FloatArray,
+    corners: list[FloatArray],
+    c0_interval: Interval,
+    mean_squared_steps: float,
 ) -> tuple[Bound, ...]:
     """The centre and the ends of every interval; an open c0 is closed at a generous multiple."""
     if math.isinf(c0_interval[1]):
-        corners = [*corners, np.array([*centre[:2], MAX_SAMPLING_RATIO * max(centre[1], 1e-300)])]
-    unique = {tuple(float(f"{value:.6g}") for value in fit) for fit in corners if fit[:2].any()}
-    ordered = [tuple(centre), *sorted(unique - {tuple(centre)})]
-    return tuple(Bound(a0=a0, b0=b0, c0=c0) for a0, b0, c0 in ordered)
+        typical = max(centre[1], centre[0] / mean_squared_steps)
+        corners = [*corners, np.array([*centre[:2], MAX_SAMPLING_RATIO * typical])]
+    # Fits that agree to six digits are one, the centre among them.
+    ends = {_six_digits(fit) for fit in corners if fit[:2].any()} - {_six_digits(centre)}
+    fits = [tuple(centre.tolist()), *sorted(ends)]
+    return tuple(Bound(a0=a0, b0=b0, c0=c0) for a0, b0, c0 in fits)
+
+
+def _six_digits(fit: FloatArray) -> tuple[float, ...]:
+    return tuple(float(f"{value:.6g}") for value in fit)
 
 
 def _reach(pilots: Sequence[Pilot]) -> tuple[int, int]:

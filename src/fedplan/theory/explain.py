@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from fedplan.theory.constraints import Constraints
 from fedplan.theory.cost import Prediction
+from fedplan.theory.robust import RobustOptimum
 
 _WORDS = {
     "deadline_s": ("the deadline", "fastest possible is {0.time_s:,.4g} s"),
@@ -24,40 +25,44 @@ def explain_plan(
     gap: float | None,
     num_clients: int,
     binding: Sequence[str],
-    regret: float | None,
-    alternatives: Sequence[tuple[str, float]],
+    robust: RobustOptimum | None,
+    alternatives: Sequence[tuple[str, float, bool]],
     costs_nothing: bool,
 ) -> str:
     """One paragraph: the choice, why it can be trusted, and what others would pay."""
     sentences = [
         f"Use {prediction.clients_per_round:,} of {num_clients:,} clients per round and "
         f"{prediction.local_steps:,} local steps.",
-        _trust(method, gap, regret),
+        _trust(method, gap, robust),
     ]
     if costs_nothing:
         sentences.append("Every setting costs nothing by these weights, so the fastest is taken.")
     if binding:
         names = " and ".join(_WORDS[name][0] for name in binding)
-        if regret is None:
+        if robust is None:
             sentences.append(f"Without {names} it would be cheaper.")
         else:
             sentences.append(f"It sits at {names}: pilots beyond could tell whether to go further.")
     sentences += [
-        f"{name[0].upper()}{name[1:]} costs {_difference(ratio)}."
-        for name, ratio in alternatives
+        f"{name[0].upper()}{name[1:]} costs {_difference(ratio)}"
+        f"{'' if feasible else ' and breaks a constraint'}."
+        for name, ratio, feasible in alternatives
         if method != "paper" or name != "the paper's method"
     ]
     return " ".join(sentence for sentence in sentences if sentence)
 
 
-def _trust(method: str, gap: float | None, regret: float | None) -> str:
+def _trust(method: str, gap: float | None, robust: RobustOptimum | None) -> str:
     if method == "exact":
-        return "No other setting is cheaper under this bound (proven, gap 0)."
-    if regret is not None:
-        slack = "" if not gap else f" (no setting can get below {max(regret - gap, 0):.1%})"
+        return "Nothing cheaper meets what was asked, under this bound (proven, gap 0)."
+    if robust is not None:
+        slack = f" (no setting can get below {robust.lower_bound:.1%})" if gap else ""
+        whichever = "Whichever of the plausible bounds is true"
+        if robust.quantile < 1:
+            whichever = f"Under {robust.quantile:.0%} of the plausible bounds"
         return (
-            f"Whichever of the plausible bounds is true, it costs at most {regret:.1%} more than "
-            f"the best setting would{slack}."
+            f"{whichever}, it costs at most {robust.regret:.1%} more than the best setting "
+            f"would{slack}."
         )
     return (
         "This is the paper's Algorithm 2: it takes every round at the mean device's speed and "
@@ -73,7 +78,9 @@ def _difference(ratio: float) -> str:
     return f"{abs(ratio - 1):.1%} {'more' if ratio > 1 else 'less'}"
 
 
-def explain_infeasible(constraints: Constraints, attainable: dict[str, Prediction]) -> str:
+def explain_infeasible(
+    method: str, constraints: Constraints, attainable: dict[str, Prediction]
+) -> str:
     """Which limits cannot be met, what the best attainable is, and what to change."""
     limits = {name: getattr(constraints, name) for name in attainable}
     reached = {
@@ -91,7 +98,9 @@ def explain_infeasible(constraints: Constraints, attainable: dict[str, Predictio
             f"{what[0].upper()}{what[1:]} is {limits[name]:,.6g}; the {template.format(best)}, at "
             f"clients_per_round={best.clients_per_round:,}, local_steps={best.local_steps:,}."
         )
-    head = "No setting meets the limits" + (
-        "." if alone else " together, though each alone can be."
-    )
-    return f"{head} {' '.join(parts)} Raise the limit, the target gap, or widen the ranges."
+    head = "No setting meets the limits"
+    if not alone and method == "robust":
+        head += " under enough of the plausible bounds"
+    elif not alone:
+        head += " together, though each alone can be met"
+    return f"{head}. {' '.join(parts)} Raise the limit, the target gap, or widen the ranges."

@@ -165,9 +165,9 @@ def draw_fleet(
         "comm_energy_j": comm_energy_j,
     }
     problems = [
-        f"`mean >= 0 and sd >= 0` must hold for {name}, but got (mean, sd)={spread}."
+        f"`mean > 0 and sd >= 0` (or both 0) must hold for {name}, but got (mean, sd)={spread}."
         for name, spread in spreads.items()
-        if not (np.isfinite(spread).all() and min(spread) >= 0)
+        if not (np.isfinite(spread).all() and min(spread) >= 0 and (spread[0] or not spread[1]))
     ]
     if num_clients < 1:
         problems.append(f"`num_clients >= 1` must hold, but got num_clients={num_clients}.")

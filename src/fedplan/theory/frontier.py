@@ -10,6 +10,7 @@ import numpy as np
 from fedplan.theory.constraints import Constraints
 from fedplan.theory.convergence import Bound, drift
 from fedplan.theory.cost import Objective
+from fedplan.theory.exact import minimise
 from fedplan.theory.fleet import Fleet, FloatArray, IntArray
 from fedplan.theory.grid import Surface, affordable_lattice, cost_surface, lattice
 from fedplan.theory.steps import optimal_steps
@@ -55,7 +56,10 @@ def compute_frontier(
     3 10 0.76
     """
     limits = constraints or Constraints()
-    ks, es = _grid(fleet, bound, limits)
+    grid = _grid(fleet, bound, limits, target_gap)
+    if grid is None:
+        return []
+    ks, es = grid
     surface = cost_surface(fleet, bound, Objective.weighted(0.0), ks, es, target_gap=target_gap)
     allowed = limits.met(surface.time_s, surface.energy_j, surface.expected_rounds)
     rows, columns = np.nonzero(allowed)
@@ -65,7 +69,10 @@ def compute_frontier(
     return _points(surface, rows[kept], columns[kept])
 
 
-def _grid(fleet: Fleet, bound: Bound, limits: Constraints) -> tuple[IntArray, IntArray]:
+def _grid(
+    fleet: Fleet, bound: Bound, limits: Constraints, target_gap: float
+) -> tuple[IntArray, IntArray] | None:
+    """The K and the E to look at; None where nothing meets the limits."""
     low_k, high_k = limits.clients_range(len(fleet))
     low_e, high_e = limits.steps_range(bound)
     if not limits.limits_totals:
@@ -94,14 +101,22 @@ def _grid(fleet: Fleet, bound: Bound, limits: Constraints) -> tuple[IntArray, In
     if entries * float(high_k - low_k + 1) * (high_e - low_e + 1) <= _FULL_WORK:
         return np.arange(low_k, high_k + 1), np.arange(low_e, high_e + 1)
     size = affordable_lattice(entries)
-    return lattice(low_k, high_k, size), lattice(low_e, high_e, size // 2)
+    ks, es = lattice(low_k, high_k, size), lattice(low_e, high_e, size // 2)
+    # Both ends of the frontier, so that limits between two lattice points are not missed.
+    for weight in (0.0, 1.0):
+        end = minimise(fleet, bound, Objective.weighted(weight), limits, target_gap=target_gap)
+        if end is None:
+            return None
+        ks, es = np.union1d(ks, end.clients_per_round), np.union1d(es, end.local_steps)
+    return ks, es
 
 
 def _non_dominated(time_s: FloatArray, energy_j: FloatArray) -> IntArray:
     """Positions of the non-dominated points by rising time; of equal points the first."""
-    order = np.lexsort((energy_j, time_s))
+    # Times that differ by rounding alone are equal, and the lower energy comes first.
+    order = np.lexsort((energy_j, np.round(np.log(time_s), 12)))
     best_so_far = np.minimum.accumulate(np.concatenate([[np.inf], energy_j[order][:-1]]))
-    return order[energy_j[order] < best_so_far]
+    return order[energy_j[order] < best_so_far * (1 - 1e-12)]
 
 
 def _points(surface: Surface, rows: IntArray, columns: IntArray) -> list[FrontierPoint]:

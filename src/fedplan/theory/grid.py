@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from fedplan.errors import InputError
 from fedplan.theory.convergence import Bound, rounds_for_gap
 from fedplan.theory.cost import Objective, round_energy_j
 from fedplan.theory.fleet import Fleet, FloatArray, IntArray
@@ -72,6 +73,12 @@ def cost_surface(
     """
     ks = np.atleast_1d(np.asarray(clients_per_round, dtype=np.int64))
     es = np.atleast_1d(np.asarray(local_steps, dtype=np.int64))
+    if ks.min() < 1 or ks.max() > len(fleet) or es.min() < 1:
+        raise InputError(
+            "`1 <= clients_per_round <= num_clients` and `local_steps >= 1` must hold, but got "
+            f"clients_per_round={ks.min()}..{ks.max()}, num_clients={len(fleet)}, "
+            f"local_steps={es.min()}..{es.max()}."
+        )
     k, e = ks[:, np.newaxis], es[np.newaxis, :]
     rounds = rounds_for_gap(bound, k, e, len(fleet), target_gap)
     seconds, joules = round_times_s(fleet, ks, es), round_energy_j(fleet, k, e)

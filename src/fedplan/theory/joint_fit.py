@@ -58,7 +58,9 @@ class JointFit:
 
     def _solve(self) -> FloatArray:
         if self.full_rank:
-            return _nnls(self.columns, self.goal)[0]
+            free = _nnls(self.columns, self.goal)[0]
+            if free[:2].any():  # a bound without a0 and b0 would need no round at K = N
+                return free
         return _nnls(self._tied(), self.goal)[0][[0, 1, 1]]
 
     @property

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from fedplan.errors import InputError
-from fedplan.theory.constraints import Constraints
-from fedplan.theory.convergence import Bound
-from fedplan.theory.cost import Objective, Prediction, Prices, predict
+from fedplan.theory.constraints import MAX_STEPS, Constraints
+from fedplan.theory.convergence import Bound, drift
+from fedplan.theory.cost import (
+    Objective,
+    Prediction,
+    Prices,
+    energy_weight_problem,
+    predict,
+)
 from fedplan.theory.estimation import Estimate
 from fedplan.theory.exact import Optimum, minimise
 from fedplan.theory.explain import explain_infeasible, explain_plan
@@ -77,6 +84,8 @@ def _check(
     problems = []
     if not 0 < target_gap < math.inf:
         problems.append(f"`target_gap > 0 and finite` must hold, but got target_gap={target_gap}.")
+    if energy_weight is not None and not 0 <= energy_weight <= 1:
+        problems.append(energy_weight_problem(energy_weight))
     if energy_weight is not None and prices is not None:
         problems.append(
             "give energy_weight or prices, not both: each fully sets what is minimised."
@@ -211,8 +220,8 @@ class _Case:
                 certificate.gap,
                 len(self.fleet),
                 binding,
-                regret,
-                [(a.name, a.cost_ratio) for a in alternatives],
+                robust,
+                [(a.name, a.cost_ratio, a.feasible) for a in alternatives],
                 self.costs_nothing,
             ),
         )
@@ -232,16 +241,15 @@ class _Case:
         """The constraints whose removal would make the plan cheaper."""
         if self.constraints == Constraints():
             return ()
-        if self.bound.b0 and not self._cheaper(Constraints(), optimum):
+        endless = self.bound.fewest_rounds_steps() > MAX_STEPS
+        if not endless and not self._cheaper(Constraints(), optimum):
             return ()
-        names = []
-        for name, relaxed in self.constraints.relaxations():
-            if name == "max_local_steps" and self.bound.b0 == 0:
-                names.append(name)  # without it there is no optimum at all
-                continue
-            if self._cheaper(relaxed, optimum):
-                names.append(name)
-        return tuple(names)
+        return tuple(
+            name
+            for name, relaxed in self.constraints.relaxations()
+            # Without any limit on E such a bound has no optimum at all.
+            if (endless and relaxed.max_local_steps is None) or self._cheaper(relaxed, optimum)
+        )
 
     def _cheaper(self, relaxed: Constraints, optimum: Optimum) -> bool:
         freer = self.solve(relaxed)
@@ -249,11 +257,11 @@ class _Case:
 
     def _alternatives(self, method: Method, chosen: tuple[int, int]) -> tuple[Alternative, ...]:
         n = len(self.fleet)
-        few_rounds = self.constraints.steps_range(self.bound)[1]
+        any_clients = replace(self.constraints, max_clients_per_round=None)
         settings = {
             "all clients, one step": (n, 1),
             "a tenth of the clients, one epoch (10 steps)": (max(1, round(n / 10)), EPOCH_STEPS),
-            "all clients, fewest rounds": (n, few_rounds),
+            "all clients, fewest rounds": self._fewest_rounds(any_clients),
         }
         if method != "exact" and (optimum := self.solve(self.constraints)):
             settings = {
@@ -298,8 +306,15 @@ class _Case:
             binding=tuple(attainable),
             regret=None,
             best_attainable=attainable,
-            message=explain_infeasible(self.constraints, attainable),
+            message=explain_infeasible(method, self.constraints, attainable),
         )
+
+    def _fewest_rounds(self, limits: Constraints) -> tuple[int, int]:
+        """The (K, E) that needs the fewest rounds within these ranges: the most clients, and E."""
+        most = limits.clients_range(len(self.fleet))[1]
+        spread = drift(self.bound, most, len(self.fleet))
+        steps_range = limits.steps_range(self.bound)
+        return most, int(best_integer_steps(0.0, 1.0, self.bound.a0, spread, *steps_range))
 
     def _best_attainable(self) -> dict[str, Prediction]:
         """The least of each limited total, whatever the other limits say."""
@@ -314,9 +329,5 @@ class _Case:
                 if optimum is not None:
                     least[name] = self.price(optimum.setting)
         if limits.max_rounds is not None:
-            most = limits.clients_range(len(self.fleet))[1]
-            steps = best_integer_steps(
-                0.0, 1.0, self.bound.a0, self.bound.b0, *limits.steps_range(self.bound)
-            )
-            least["max_rounds"] = self.price((most, int(steps)))
+            least["max_rounds"] = self.price(self._fewest_rounds(limits))
         return least

@@ -1,8 +1,9 @@
 """Robust choice: the (K, E) with the smallest regret over a set of plausible bounds.
 
-The regret of (K, E) under one bound is what it costs above that bound's own optimum, relatively.
-Cost is linear in (a0, b0, c0) and the optimum is concave in it, so regret is quasi-convex: its
-worst case over the convex hull of the given bounds is its worst case over the bounds themselves.
+The regret of (K, E) under one bound is what it costs, relatively, above the best under that bound
+among the settings that meet the limits (under the share of bounds asked for). Cost is linear in
+(a0, b0, c0) and the optimum is concave in it, so regret is quasi-convex: its worst case over the
+convex hull of the given bounds is its worst case over the bounds themselves.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ class RobustOptimum:
     local_steps: int
     regret: float
     lower_bound: float
+    quantile: float
 
 
 def minimise_regret(
@@ -55,6 +57,12 @@ def minimise_regret(
     coarse = affordable_lattice(fleet.count.size)
     size = max(high_k, high_e) if complete else coarse
     ks, es = lattice(low_k, high_k, size), lattice(low_e, high_e, size)
+    if constraints.limits_totals and not complete:
+        # What meets narrow limits may lie between lattice points: add where it is best.
+        for bound in (*bounds, _hardest(bounds)):
+            own = minimise(fleet, bound, objective, constraints, target_gap=target_gap)
+            if own is not None:
+                ks, es = np.union1d(ks, own.clients_per_round), np.union1d(es, own.local_steps)
     table = _Table(fleet, bounds, objective, constraints, target_gap, ks, es)
     optima = table.optima(quantile)
     if optima is None:
@@ -70,16 +78,24 @@ def minimise_regret(
         if finer_k.size <= 3 and finer_e.size <= 3:
             break
         table = _Table(fleet, bounds, objective, constraints, target_gap, finer_k, finer_e)
-        found = table.optima(quantile)
-        if found is None:  # pragma: no cover - the best of the coarser lattice is in the finer one
-            break
-        optima = np.minimum(optima, found)
+        if (found := table.optima(quantile)) is not None:
+            optima = np.minimum(optima, found)
     best = float(regret[row, column])
     return RobustOptimum(
         clients_per_round=int(table.ks[row]),
         local_steps=int(table.es[column]),
         regret=best,
         lower_bound=min(best, lower_bound),
+        quantile=quantile,
+    )
+
+
+def _hardest(bounds: Sequence[Bound]) -> Bound:
+    """A bound that needs at least as many rounds as any of these: what it allows, all allow."""
+    return Bound(
+        a0=max(bound.a0 for bound in bounds),
+        b0=max(bound.b0 for bound in bounds),
+        c0=max(bound.c0 for bound in bounds),
     )
 
 
@@ -173,7 +189,8 @@ def _upper_quantile(regrets: FloatArray, quantile: float) -> FloatArray:
     return np.asarray(np.partition(regrets, rank, axis=0)[rank])
 
 
-def _between_neighbours(lattice_points: IntArray, position: int, size: int) -> IntArray:
-    low = int(lattice_points[max(position - 1, 0)])
-    high = int(lattice_points[min(position + 1, lattice_points.size - 1)])
-    return lattice(low, high, size)
+def _between_neighbours(points: IntArray, position: int, size: int) -> IntArray:
+    """A finer lattice around a point of this one; the point stays in it."""
+    low = int(points[max(position - 1, 0)])
+    high = int(points[min(position + 1, points.size - 1)])
+    return np.union1d(lattice(low, high, size), points[position])

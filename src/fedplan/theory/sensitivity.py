@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from fedplan.errors import InputError
 from fedplan.theory.constraints import Constraints
 from fedplan.theory.convergence import Bound
 from fedplan.theory.cost import Objective, Prices, predict
+from fedplan.theory.estimation import Estimate
 from fedplan.theory.exact import minimise
 from fedplan.theory.fleet import Fleet
 from fedplan.theory.plan import Plan
@@ -25,7 +27,7 @@ class WhatIf:
 
 def sensitivity(
     fleet: Fleet,
-    bound: Bound,
+    bound: Bound | Estimate,
     plan: Plan,
     *,
     energy_weight: float | None = None,
@@ -49,7 +51,14 @@ def sensitivity(
     True
     """
     chosen = plan.setting
-    ranges = (constraints or Constraints()).ranges_only()
+    constraints = constraints or Constraints()
+    if isinstance(bound, Estimate):
+        if bound.bound is None:
+            raise InputError(f"there is no bound to plan with. {bound.message}")
+        constraints = bound.within_reach(constraints)
+        plausible = plausible or bound.plausible
+        bound = bound.bound
+    ranges = constraints.ranges_only()
     given = prices.objective() if prices else Objective.weighted(energy_weight or 0.0)
     cases = [
         *((name, fleet, truth, given) for name, truth in _other_bounds(bound, plausible)),

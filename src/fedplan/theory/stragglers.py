@@ -110,10 +110,10 @@ def expected_slowest(
 
 
 def log_choose_ratio(total: FloatArray, removed: FloatArray, chosen: FloatArray) -> FloatArray:
-    """log(C(M - c, K) / C(M, K)) to full precision for any size; -inf where M - c < K.
+    """log(C(M - c, K) / C(M, K)) for any size, so that its exponential is good to 1e-14.
 
     The second difference of log-gamma is taken term by term in Stirling's series, so that
-    nothing large is ever subtracted.
+    nothing large is ever subtracted. -inf where M - c < K.
 
     >>> m, c, k = np.array([10.0]), np.array([3.0]), np.array([2.0])
     >>> np.exp(log_choose_ratio(m, c, k)).round(6).tolist()
