@@ -51,11 +51,14 @@ print(' '.join({home for name in new for home in homes.get(name, [])}))
 
 
 def test_help_is_quick():
-    start = time.perf_counter()
-    help_ = subprocess.run(
-        [sys.executable, "-m", "fedplan.cli", "--help"], capture_output=True, text=True, check=True
-    )
-    assert time.perf_counter() - start < 0.5
+    taken = []
+    for _ in range(3):  # the quickest of three, for other work may be going on
+        start = time.perf_counter()
+        help_ = subprocess.run(
+            [sys.executable, "-m", "fedplan.cli", "-h"], capture_output=True, text=True, check=True
+        )
+        taken.append(time.perf_counter() - start)
+    assert min(taken) < 0.5
     assert "fedplan plan --example" in help_.stdout
 
 
@@ -107,6 +110,11 @@ def test_links_between_pages_lead_somewhere():
     for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]:
         for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_no_number_is_left_to_be_filled_in():
+    for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]:
+        assert not re.search(r"@\w+@|TODO|XXX", page.read_text()), page.name
 
 
 def test_the_version_stands_in_one_piece():

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from fedplan import Bound, Constraints, make_plan, read_fleet
@@ -114,7 +118,7 @@ def test_every_problem_of_a_request_is_said_at_once(fedplan, tmp_path):
     places = {(p["line"], p["column"]) for p in problems if p["line"]}
     expected = {(2, "step_time_s"), (2, "comm_time_s"), (2, "comm_energy_j"), (3, "step_energy_j")}
     assert places == expected
-    for words in ("energy_weight=1.5", "deadline_s=nan", "max_clients_per_round=4", "a0=-1"):
+    for words in ("energy_weight=1.5", "deadline_s=nan", "max_clients_per_round=4", "ratio=-1"):
         assert any(words in p["message"] for p in problems)
         assert words in result.err
 
@@ -130,8 +134,8 @@ def test_every_problem_of_a_request_is_said_at_once(fedplan, tmp_path):
         ("--fleet FLEET --bound a0:1", "must look like"),
         ("--fleet FLEET --bound a0=1,b0=1 --target-gap 0", "target_gap > 0"),
         ("--fleet FLEET --bound a0=9,b0=0 --target-gap 1", "max_local_steps"),
-        ("--fleet FLEET --ratio inf", "a0=inf"),
-        ("--fleet FLEET --ratio nan", "a0=nan"),
+        ("--fleet FLEET --ratio inf", "ratio=inf"),
+        ("--fleet FLEET --ratio nan", "ratio=nan"),
         ("--fleet FLEET --ratio 5 --method robust", "needs plausible bounds"),
         ("--fleet FLEET --ratio 5 --method best", "Invalid value"),
         ("--fleet FLEET --ratio 5 --method paper --deadline-s 9", "knows only ranges"),
@@ -163,3 +167,47 @@ def test_one_pilot_is_not_enough(fedplan, fleet_csv, tmp_path):
     )
     result = fedplan("plan", "--fleet", fleet_csv, "--pilots", pilots)
     assert result.code == 2 and "number of pilots >= 2" in result.err
+
+
+def test_a_deadline_the_plausible_bounds_forbid_says_one_they_allow(fedplan, fleet_csv, pilots_csv):
+    command = ["plan", "--fleet", fleet_csv, "--pilots", pilots_csv, "--format", "json"]
+    refused = fedplan(*command, "--deadline-s", 1)
+    assert refused.code == 3 and "plausible bounds" in refused.json["message"]
+    assert "relative units" in refused.json["message"]
+    least = refused.json["best_attainable"]["deadline_s"]["time_s"]
+    assert fedplan(*command, "--deadline-s", least * 0.999).code == 3
+    allowed = fedplan(*command, "--deadline-s", least * 1.001).json
+    assert allowed["success"] and "deadline_s" in allowed["binding"]
+    assert allowed["sensitivity"] == []
+
+
+def test_a_plot_that_cannot_be_saved_leaves_one_document(fedplan, tmp_path, monkeypatch):
+    def refuse(self, *_args):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "write_bytes", refuse)
+    result = fedplan("plan", "--example", "--format", "json", "--plot", tmp_path / "plan.png")
+    assert result.code == 2 and not result.json["success"]
+
+
+def test_no_command_shows_the_help(fedplan):
+    result = fedplan()
+    assert result.code == 2 and "several problems" not in result.err
+    assert "fedplan plan --example" in result.err
+
+
+@pytest.mark.parametrize("form", ["table", "json"])
+def test_a_reader_that_stops_early_is_no_error(form):
+    command = f"{sys.executable} -m fedplan.cli frontier --example --format {form} | head -n 1"
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0 and done.stderr == ""
+
+
+def test_a_full_disk_is_said_plainly():
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "fedplan.cli", "plan", "--example"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 1 and "cannot write the result" in done.stderr
+    assert "Traceback" not in done.stderr

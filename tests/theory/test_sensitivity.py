@@ -33,7 +33,7 @@ def truths(fleet, bound, objective, weight):
                 values[name] *= factor
                 found[f"{name} {word} as large"] = (fleet, Bound(**values), objective)
     if weight is not None:
-        for other in {max(0.0, weight - 0.1), min(1.0, weight + 0.1)}:
+        for other in {max(0.0, weight - 0.1), min(1.0, weight + 0.1)} - {weight}:
             found[f"energy weight {other:.2g}"] = (fleet, bound, Objective.weighted(other))
     return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import click
@@ -27,7 +28,7 @@ def cli() -> None:
       fedplan frontier --fleet fleet.csv --ratio 3750 --plot frontier.png
 
     Results go to standard output, everything else to standard error. Exit codes: 0 done, 1 failed,
-    2 wrong input, 3 no feasible plan.
+    2 wrong input, 3 no feasible plan, 130 interrupted.
     """
 
 
@@ -38,15 +39,33 @@ for command in (plan, estimate, frontier):
 def main() -> None:
     """Run the command line; every error ends in one clear message and its exit code."""
     try:
-        code = cli.main(standalone_mode=False)
+        # Not cli.main(), which ends a closed pipe with 1 by itself.
+        with cli.make_context("fedplan", sys.argv[1:]) as context:
+            cli.invoke(context)
+        sys.stdout.flush()
+        code = 0
+    except click.exceptions.Exit as stop:
+        code = stop.exit_code
     except FedplanError as error:
         code = fail(error)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        code = error.exit_code
     except click.ClickException as error:
         code = fail(error)
     except (click.Abort, KeyboardInterrupt):
         click.echo("Stopped.", err=True)
         code = 130
     except BrokenPipeError:  # the reader (head, less) has seen enough
-        sys.stderr.close()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
-    sys.exit(code or 0)
+    except OSError as error:  # standard output itself: a full disk
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        click.echo(f"Error: cannot write the result ({error.strerror}).", err=True)
+        code = 1
+    except MemoryError:
+        click.echo(
+            "Error: not enough memory for this fleet. Merge equal devices by count.", err=True
+        )
+        code = 1
+    sys.exit(code)

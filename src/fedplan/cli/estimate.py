@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fedplan.cli.options import output_options
+from fedplan.cli.options import Collector, output_options
 from fedplan.cli.output import amount, check_plot, console, print_json, save_plot
 
 if TYPE_CHECKING:
@@ -45,15 +45,17 @@ def estimate(
     from fedplan.tables import read_pilots
     from fedplan.theory.estimation import estimate_bound
 
-    check_plot(plot)
-    pilots = read_pilots(pilots_file)
+    collector = Collector()
+    collector.attempt(lambda: check_plot(plot))
+    pilots = collector.attempt(lambda: read_pilots(pilots_file)) or []
+    collector.finish()
     result = estimate_bound(pilots, num_clients, method=method)
+    if plot is not None:
+        save_plot(fit_figure_data(pilots, result, num_clients), plot)
     if output_format == "json":
         print_json(_as_json(result))
     else:
         _print_table(result)
-    if plot is not None:
-        save_plot(fit_figure_data(pilots, result, num_clients), plot)
     if not result.success:
         raise click.exceptions.Exit(1)
 
@@ -81,6 +83,7 @@ def _as_json(result: Estimate) -> dict[str, Any]:
 
 def _print_table(result: Estimate) -> None:
     from rich.table import Table
+    from rich.text import Text
 
     out = console()
     table = Table(box=None)
@@ -95,9 +98,7 @@ def _print_table(result: Estimate) -> None:
     for name, (value, (low, high)) in rows.items():
         table.add_row(name, *map(amount, (value, low, high)))
     out.print(table)
-    out.print(f"\n[bold]{result.status}[/] ({result.method}).", end=" ")
-    out.print(
-        f"{result.message} Of the pairs of pilots {result.pairs_used} give a ratio and "
-        f"{result.pairs_rejected} do not.",
-        markup=False,
-    )
+    pairs = f"{result.pairs_used} give a ratio and {result.pairs_rejected} do not"
+    status = (f"\n{result.status}", "bold")
+    words = f" ({result.method}). {result.message} Of the pairs of pilots {pairs}."
+    out.print(Text.assemble(status, words))

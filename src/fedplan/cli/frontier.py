@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fedplan.cli.options import constraint_options, output_options, problem_options, read_request
-from fedplan.cli.output import check_plot, console, joules, print_json, save_plot, seconds
+from fedplan.cli.output import console, joules, print_json, save_plot, seconds
 from fedplan.errors import EXIT_INFEASIBLE
 
 if TYPE_CHECKING:
@@ -32,10 +32,9 @@ def frontier(output_format: str, plot: str | None, **options: Any) -> None:
     """
     from fedplan.figures import frontier_figure_data
     from fedplan.theory.estimation import Estimate
-    from fedplan.theory.frontier import compute_frontier
+    from fedplan.theory.frontier import compute_frontier, is_complete
 
-    check_plot(plot)
-    request = read_request(options)
+    request = read_request(options, plot)
     limits = request.constraints
     if isinstance(request.knowledge, Estimate):
         limits = request.knowledge.within_reach(limits)
@@ -47,11 +46,17 @@ def frontier(output_format: str, plot: str | None, **options: Any) -> None:
     message = f"{count} not beaten on both time and energy.{units}"
     if not points:
         message = "No setting meets the limits. `fedplan plan` with them says the best attainable."
+    complete = is_complete(request.fleet, request.bound, limits)
+    if points and not complete:
+        message += " For a fleet this large a lattice of settings was looked at, not every one."
+    if plot is not None and points:
+        save_plot(frontier_figure_data(points, relative=request.relative_to or False), plot)
     if output_format == "json":
         print_json(
             {
                 "success": bool(points),
                 "status": "ok" if points else "infeasible",
+                "complete": complete,
                 "points": [asdict(point) for point in points],
                 "message": message,
             }
@@ -59,8 +64,6 @@ def frontier(output_format: str, plot: str | None, **options: Any) -> None:
     else:
         _print_table(points)
         click.echo(message)
-    if plot is not None and points:
-        save_plot(frontier_figure_data(points, relative=request.relative_to or False), plot)
     if not points:
         raise click.exceptions.Exit(EXIT_INFEASIBLE)
 

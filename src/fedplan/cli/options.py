@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from fedplan.cli.output import check_plot
 from fedplan.errors import InputError, Problem
 
 if TYPE_CHECKING:
@@ -30,9 +31,9 @@ _PRICES = {
     "price_co2_kg": ("per_kg_co2", "Money a kilogram of CO2 (with --co2-per-kwh)."),
 }
 _LIMITS = {
-    "deadline_s": (float, "Total seconds allowed."),
-    "energy_budget_j": (float, "Total joules allowed."),
-    "max_rounds": (int, "Rounds allowed."),
+    "deadline_s": (float, "Total seconds allowed to reach the target."),
+    "energy_budget_j": (float, "Total joules allowed to reach the target."),
+    "max_rounds": (int, "Rounds allowed to reach the target."),
     "min_clients_per_round": (int, "Smallest K."),
     "max_clients_per_round": (int, "Largest K."),
     "min_local_steps": (int, "Smallest E."),
@@ -131,12 +132,14 @@ class Request:
         return self.knowledge.bound
 
 
-def read_request(options: dict[str, Any]) -> Request:
+def read_request(options: dict[str, Any], plot: str | None) -> Request:
     """Read files, bound, weights and limits; every problem of all of them is raised together."""
     from fedplan.theory.constraints import Constraints
     from fedplan.theory.cost import Objective, Prices
+    from fedplan.theory.planning import method_problems
 
     collector = Collector()
+    collector.attempt(lambda: check_plot(plot))
     fleet = _read_fleet(options, collector)
     constraints = collector.attempt(
         lambda: Constraints(**{n: options[n] for n in _LIMITS if options.get(n) is not None})
@@ -151,6 +154,14 @@ def read_request(options: dict[str, Any]) -> Request:
             collector.add("give --energy-weight or prices, not both.")
     prices = collector.attempt(lambda: Prices(**given)) if given else None
     knowledge, gap, relative_to = _read_bound(options, fleet, collector)
+    if constraints is not None and "method" in options:
+        for problem in method_problems(
+            options["method"],
+            constraints,
+            robust_possible=options["pilots_file"] is not None,
+            regret_quantile=options["regret_quantile"],
+        ):
+            collector.add(problem)
     if knowledge is not None and constraints is not None:
         _check_steps(knowledge, constraints, collector)
     collector.finish()
@@ -172,6 +183,8 @@ def _read_fleet(options: dict[str, Any], collector: Collector) -> Fleet | None:
     from fedplan.tables import read_fleet
 
     path = options["fleet_file"]
+    if path is not None and options["example"]:
+        collector.add("give --fleet or --example, not both: the example's bound is its own.")
     if path is not None:
         return collector.attempt(lambda: read_fleet(path))
     if options["example"]:
@@ -240,7 +253,7 @@ def parse_bound(text: str) -> Bound:
             values[name] = float(number)
         except ValueError:
             name = ""
-        if name not in ("a0", "b0", "c0"):
+        if name not in ("a0", "b0", "c0") or text.replace(" ", "").count(f"{name}=") > 1:
             raise InputError(
                 f"--bound must look like a0=3750,b0=1,c0=26 (c0 optional), but got {text!r}."
             )

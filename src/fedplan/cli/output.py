@@ -85,8 +85,12 @@ def console() -> Console:
     """A console on standard output; plain without a terminal or with NO_COLOR."""
     from rich.console import Console
 
+    class PipedConsole(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError  # rich itself would exit with 1
+
     # Piped output keeps whole lines; a terminal wraps at its own width.
-    return Console(width=None if sys.stdout.isatty() else 110, highlight=False)
+    return PipedConsole(width=None if sys.stdout.isatty() else 110, highlight=False)
 
 
 def amount(value: float) -> str:
@@ -101,18 +105,13 @@ def amount(value: float) -> str:
 def seconds(value: float) -> str:
     """A duration people can read.
 
-    >>> seconds(0.25), seconds(75.0), seconds(7260.0), seconds(200000.0)
-    ('0.25 s', '75 s', '2 h 1 min', '2 d 8 h')
+    >>> seconds(0.25), seconds(75.0), seconds(1236.0), seconds(13200.0), seconds(200000.0)
+    ('0.25 s', '75 s', '20.6 min', '3.67 h', '2.31 d')
     """
-    if value < 120:
-        return f"{value:.3g} s"
-    minutes = round(value / 60)
-    if minutes < 120:
-        return f"{minutes} min"
-    if minutes < 48 * 60:
-        return f"{minutes // 60} h {minutes % 60} min"
-    hours = round(value / 3600)
-    return f"{hours // 24:,} d {hours % 24} h"
+    for limit, size, unit in ((120, 1, "s"), (7200, 60, "min"), (172_800, 3600, "h")):
+        if value < limit:
+            return f"{value / size:.3g} {unit}"
+    return f"{value / 86_400:,.3g} d" if value < 86_400_000 else f"{value / 86_400:,.0f} d"
 
 
 def joules(value: float) -> str:

@@ -16,7 +16,6 @@ from fedplan.cli.options import (
 )
 from fedplan.cli.output import (
     amount,
-    check_plot,
     console,
     difference,
     joules,
@@ -62,8 +61,7 @@ def plan(output_format: str, plot: str | None, **options: Any) -> None:
     """
     from fedplan.theory.planning import make_plan
 
-    check_plot(plot)
-    request = read_request(options)
+    request = read_request(options, plot)
     result = make_plan(
         request.fleet,
         request.knowledge,
@@ -74,13 +72,13 @@ def plan(output_format: str, plot: str | None, **options: Any) -> None:
         method=options["method"],
         regret_quantile=options["regret_quantile"],
     )
+    if plot is not None and result.success:
+        _draw(request, result, plot)
     what_ifs = _what_ifs(request, result)
     if output_format == "json":
         print_json(_as_json(request, result, what_ifs))
     else:
         _print_table(request, result, what_ifs)
-    if plot is not None and result.success:
-        _draw(request, result, plot)
     if not result.success:
         raise click.exceptions.Exit(EXIT_INFEASIBLE)
 
@@ -90,6 +88,8 @@ def _what_ifs(request: Request, result: Plan) -> list[WhatIf]:
 
     if not result.success or request.fleet.count.size > _MAX_DEVICES_FOR_WHAT_IFS:
         return []
+    if {"deadline_s", "energy_budget_j", "max_rounds"} & set(result.binding):
+        return []  # the limit, not the choice, is what would cost
     return sensitivity(
         request.fleet,
         request.knowledge,
@@ -187,9 +187,9 @@ def _message(request: Request, result: Plan) -> str:
     from fedplan.theory.estimation import Estimate
 
     parts = [result.message]
-    if request.relative_to and result.success:
+    if request.relative_to:
         parts.append(
-            "Rounds, time, energy and cost are in relative units: they are for "
+            "Rounds, time, energy, cost and limits are in relative units: they are for "
             f"{request.relative_to}."
         )
     if isinstance(request.knowledge, Estimate):
@@ -199,11 +199,11 @@ def _message(request: Request, result: Plan) -> str:
 
 def _print_table(request: Request, result: Plan, what_ifs: list[WhatIf]) -> None:
     from rich.table import Table
+    from rich.text import Text
 
     out = console()
     if result.prediction is None:
-        out.print("[bold red]No feasible plan.[/]", end=" ")
-        out.print(result.message, markup=False)
+        out.print(Text.assemble(("No feasible plan. ", "bold red"), _message(request, result)))
         return
     best = result.prediction
     facts = Table.grid(padding=(0, 3))

@@ -81,9 +81,9 @@ class Constraints:
         furthest = max(bound.fewest_rounds_steps() for bound in bounds)
         if self.max_local_steps is None and furthest > MAX_STEPS:
             raise InputError(
-                "`b0 > 0` or `max_local_steps` must be given: with this bound "
-                f"({bounds[0] if len(bounds) == 1 else 'one of the bounds'}) more local steps "
-                "always help, so there is no best number of them. Give max_local_steps."
+                f"with b0={min(b.b0 for b in bounds):.3g} beside "
+                f"a0={max(b.a0 for b in bounds):.3g} more local steps help without a useful end. "
+                "Give max_local_steps."
             )
         useful = math.ceil(furthest) if furthest <= MAX_STEPS else MAX_STEPS
         highest = min(self.max_local_steps or MAX_STEPS, useful)

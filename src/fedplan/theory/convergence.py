@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,6 +30,8 @@ class Bound:
 
     def __init__(self, *, a0: float, b0: float, c0: float | None = None) -> None:
         values = {"a0": a0, "b0": b0, "c0": b0 if c0 is None else c0}
+        if not all(isinstance(value, Real) for value in values.values()):
+            raise InputError(f"a0, b0 and c0 must be numbers, but got {values}.")
         problems = [
             f"`{name} >= 0 and finite` must hold, but got {name}={value}."
             for name, value in values.items()
@@ -46,6 +49,8 @@ class Bound:
     @classmethod
     def from_ratio(cls, ratio: float) -> Bound:
         """Build the paper's bound in relative units from rho = A0 / B0 alone."""
+        if not 0 <= ratio < 1e100:
+            raise InputError(f"`ratio >= 0 and finite` must hold, but got ratio={ratio}.")
         return cls(a0=ratio, b0=1.0)
 
     @property
@@ -76,6 +81,12 @@ def drift(bound: Bound, clients_per_round: ArrayLike, num_clients: int) -> Float
     return np.asarray(bound.b0 + bound.c0 * sampling_variance(clients_per_round, num_clients))
 
 
+def check_target_gap(target_gap: float) -> None:
+    """Refuse a gap that no number of rounds reaches."""
+    if not 0 < target_gap < math.inf:
+        raise InputError(f"`target_gap > 0 and finite` must hold, but got target_gap={target_gap}.")
+
+
 def rounds_for_gap(
     bound: Bound,
     clients_per_round: ArrayLike,
@@ -88,6 +99,7 @@ def rounds_for_gap(
     >>> float(rounds_for_gap(Bound(a0=100.0, b0=1.0), 4, 10, num_clients=4, target_gap=0.5))
     40.0
     """
+    check_target_gap(target_gap)
     steps = np.asarray(local_steps, dtype=np.float64)
     spread = drift(bound, clients_per_round, num_clients)
     return np.asarray((bound.a0 / steps + steps * spread) / target_gap)

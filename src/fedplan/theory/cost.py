@@ -34,6 +34,11 @@ class Objective:
     per_client_round: float = 0.0
     unit: str = "weighted s and J"
 
+    def __post_init__(self) -> None:
+        rates = (self.per_second, self.per_joule, self.per_client_round)
+        if not all(0 <= rate < math.inf for rate in rates):
+            raise InputError(f"every rate must be >= 0 and finite, but got {rates}.")
+
     @classmethod
     def weighted(cls, energy_weight: float) -> Objective:
         """The paper's (1 - gamma) seconds + gamma joules, Eq. 8.

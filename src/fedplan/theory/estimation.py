@@ -17,6 +17,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from numbers import Integral
 from typing import Literal
 
 import numpy as np
@@ -131,8 +132,8 @@ def estimation_overhead(pilots: Sequence[Pilot], rounds: float, local_steps: int
 
 def _check(pilots: Sequence[Pilot], num_clients: int) -> None:
     problems = []
-    if num_clients < 1:
-        problems.append(f"`num_clients >= 1` must hold, but got num_clients={num_clients}.")
+    if not isinstance(num_clients, Integral) or num_clients < 1:
+        problems.append(f"num_clients must be an integer >= 1, but got num_clients={num_clients}.")
     if len(pilots) < 2:
         problems.append(
             f"`number of pilots >= 2` must hold, but got {len(pilots)}. Run another pilot with a "

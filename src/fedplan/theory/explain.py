@@ -32,7 +32,7 @@ def explain_plan(
     """One paragraph: the choice, why it can be trusted, and what others would pay."""
     sentences = [
         f"Use {prediction.clients_per_round:,} of {num_clients:,} clients per round and "
-        f"{prediction.local_steps:,} local steps.",
+        f"{prediction.local_steps:,} local step{'s' if prediction.local_steps > 1 else ''}.",
         _trust(method, gap, robust),
     ]
     if costs_nothing:
@@ -42,7 +42,7 @@ def explain_plan(
         if robust is None:
             sentences.append(f"Without {names} it would be cheaper.")
         else:
-            sentences.append(f"It sits at {names}: pilots beyond could tell whether to go further.")
+            sentences.append(f"Held by {names}: beyond, another choice may be better.")
     sentences += [
         f"{name[0].upper()}{name[1:]} costs {_difference(ratio)}"
         f"{'' if feasible else ' and breaks a constraint'}."
@@ -99,8 +99,8 @@ def explain_infeasible(
             f"clients_per_round={best.clients_per_round:,}, local_steps={best.local_steps:,}."
         )
     head = "No setting meets the limits"
-    if not alone and method == "robust":
+    if method == "robust":
         head += " under enough of the plausible bounds"
     elif not alone:
         head += " together, though each alone can be met"
-    return f"{head}. {' '.join(parts)} Raise the limit, the target gap, or widen the ranges."
+    return f"{head}. {' '.join(parts)} Raise the limit, or widen the ranges of K and E."

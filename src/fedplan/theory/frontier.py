@@ -12,7 +12,7 @@ from fedplan.theory.convergence import Bound, drift
 from fedplan.theory.cost import Objective
 from fedplan.theory.exact import minimise
 from fedplan.theory.fleet import Fleet, FloatArray, IntArray
-from fedplan.theory.grid import Surface, affordable_lattice, cost_surface, lattice
+from fedplan.theory.grid import MAX_PAIRS, Surface, affordable_lattice, cost_surface, lattice
 from fedplan.theory.steps import optimal_steps
 
 # Every (K, E) is looked at while devices x grid points stay below this; then a lattice is.
@@ -44,7 +44,7 @@ def compute_frontier(
 ) -> list[FrontierPoint]:
     """All non-dominated (K, E) by rising time, so falling energy; exact stragglers.
 
-    Complete up to some thousand devices; above, a lattice of (K, E) in equal ratios is searched.
+    Complete up to some thousand devices (`is_complete`); above, a lattice of (K, E) is searched.
 
     >>> fleet = Fleet(step_time_s=[0.1, 0.11, 0.12], comm_time_s=1.0, comm_energy_j=[2.0, 3.0, 1.0])
     >>> for point in compute_frontier(fleet, Bound(a0=100.0, b0=1.0, c0=9.0)):
@@ -69,10 +69,17 @@ def compute_frontier(
     return _points(surface, rows[kept], columns[kept])
 
 
-def _grid(
-    fleet: Fleet, bound: Bound, limits: Constraints, target_gap: float
-) -> tuple[IntArray, IntArray] | None:
-    """The K and the E to look at; None where nothing meets the limits."""
+def is_complete(fleet: Fleet, bound: Bound, constraints: Constraints | None = None) -> bool:
+    """Whether `compute_frontier` looks at every (K, E) of this problem, or at a lattice of them."""
+    (low_k, high_k), (low_e, high_e) = _ranges(fleet, bound, constraints or Constraints())
+    pairs = float(high_k - low_k + 1) * (high_e - low_e + 1)
+    return pairs <= MAX_PAIRS and pairs * fleet.count.size <= _FULL_WORK
+
+
+def _ranges(
+    fleet: Fleet, bound: Bound, limits: Constraints
+) -> tuple[tuple[int, int], tuple[int, int]]:
+    """The ranges of K and E that can hold non-dominated settings."""
     low_k, high_k = limits.clients_range(len(fleet))
     low_e, high_e = limits.steps_range(bound)
     if not limits.limits_totals:
@@ -97,10 +104,17 @@ def _grid(
             int(np.clip(np.floor(both.min()), low_e, high_e)),
             int(np.clip(np.ceil(min(both.max(), high_e)), low_e, high_e)),
         )
-    entries = fleet.count.size
-    if entries * float(high_k - low_k + 1) * (high_e - low_e + 1) <= _FULL_WORK:
+    return (low_k, high_k), (low_e, high_e)
+
+
+def _grid(
+    fleet: Fleet, bound: Bound, limits: Constraints, target_gap: float
+) -> tuple[IntArray, IntArray] | None:
+    """The K and the E to look at; None where nothing meets the limits."""
+    (low_k, high_k), (low_e, high_e) = _ranges(fleet, bound, limits)
+    if is_complete(fleet, bound, limits):
         return np.arange(low_k, high_k + 1), np.arange(low_e, high_e + 1)
-    size = affordable_lattice(entries)
+    size = affordable_lattice(fleet.count.size)
     ks, es = lattice(low_k, high_k, size), lattice(low_e, high_e, size // 2)
     # Both ends of the frontier, so that limits between two lattice points are not missed.
     for weight in (0.0, 1.0):

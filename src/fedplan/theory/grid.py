@@ -37,6 +37,9 @@ def lattice(low: int, high: int, size: int) -> IntArray:
     return np.unique(np.rint(np.geomspace(low, high, size)).astype(np.int64))
 
 
+MAX_PAIRS = 1e6  # (K, E) pairs a complete grid may have, whatever the fleet
+
+
 def affordable_lattice(entries: int) -> int:
     """Points an axis of a grid over (K, E) for a fleet of this many entries: 64, at a million 20.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 from fedplan.errors import InputError
 from fedplan.theory.constraints import MAX_STEPS, Constraints
@@ -22,8 +21,9 @@ from fedplan.theory.explain import explain_infeasible, explain_plan
 from fedplan.theory.fleet import Fleet
 from fedplan.theory.paper import solve_paper
 from fedplan.theory.plan import METHODS, Alternative, Certificate, Method, Plan
-from fedplan.theory.robust import RobustOptimum, minimise_regret
+from fedplan.theory.robust import RobustOptimum, least_totals, minimise_regret
 from fedplan.theory.steps import best_integer_steps
+from fedplan.theory.stragglers import SlowestClient
 
 # "One epoch" for a device with 600 samples and batches of 64, the usual share of MNIST.
 EPOCH_STEPS = 10
@@ -61,8 +61,23 @@ def make_plan(
         constraints = bound.within_reach(constraints)
         plausible = plausible or bound.plausible
         bound = bound.bound
+    problems = method_problems(
+        method,
+        constraints,
+        robust_possible=bool(plausible),
+        regret_quantile=regret_quantile,
+    )
+    if not 0 < target_gap < math.inf:
+        problems.append(f"`target_gap > 0 and finite` must hold, but got target_gap={target_gap}.")
+    if energy_weight is not None and not 0 <= energy_weight <= 1:
+        problems.append(energy_weight_problem(energy_weight))
+    if energy_weight is not None and prices is not None:
+        problems.append(
+            "give energy_weight or prices, not both: each fully sets what is minimised."
+        )
+    if problems:
+        raise InputError(problems)
     method = method or ("robust" if plausible else "exact")
-    _check(target_gap, energy_weight, prices, constraints, method, plausible, regret_quantile)
     objective = prices.objective() if prices else Objective.weighted(energy_weight or 0.0)
     case = _Case(fleet, bound, objective, constraints, target_gap)
     if method == "paper":
@@ -72,27 +87,18 @@ def make_plan(
     return case.exact_plan()
 
 
-def _check(
-    target_gap: float,
-    energy_weight: float | None,
-    prices: Prices | None,
+def method_problems(
+    method: Method | None,
     constraints: Constraints,
-    method: str,
-    plausible: Sequence[Bound],
+    *,
+    robust_possible: bool,
     regret_quantile: float,
-) -> None:
+) -> list[str]:
+    """What keeps a method from being used as asked."""
     problems = []
-    if not 0 < target_gap < math.inf:
-        problems.append(f"`target_gap > 0 and finite` must hold, but got target_gap={target_gap}.")
-    if energy_weight is not None and not 0 <= energy_weight <= 1:
-        problems.append(energy_weight_problem(energy_weight))
-    if energy_weight is not None and prices is not None:
-        problems.append(
-            "give energy_weight or prices, not both: each fully sets what is minimised."
-        )
-    if method not in METHODS:
+    if method not in (None, *METHODS):
         problems.append(f"method must be one of {', '.join(METHODS)}, but got {method!r}.")
-    if method == "robust" and not plausible:
+    if method == "robust" and not robust_possible:
         problems.append(
             "method 'robust' needs plausible bounds to be robust over. Plan from pilots, or pass "
             "plausible=[...]."
@@ -106,8 +112,7 @@ def _check(
         problems.append(
             f"`0 < regret_quantile <= 1` must hold, but got regret_quantile={regret_quantile}."
         )
-    if problems:
-        raise InputError(problems)
+    return problems
 
 
 class _Case:
@@ -123,6 +128,7 @@ class _Case:
     ) -> None:
         self.fleet, self.bound, self.constraints = fleet, bound, constraints
         self.objective, self.target_gap = objective, target_gap
+        self.ranked: dict[int, SlowestClient] = {}
         # Where nothing costs anything (energy alone matters, and no device reports any), every
         # setting is optimal; the quickest is the useful one.
         self.costs_nothing = objective.per_second == objective.per_client_round == 0 and (
@@ -135,13 +141,19 @@ class _Case:
         return predict(self.fleet, self.bound, self.objective, *setting, target_gap=self.target_gap)
 
     def solve(self, constraints: Constraints, objective: Objective | None = None) -> Optimum | None:
-        objective = objective or self.searched
-        return minimise(self.fleet, self.bound, objective, constraints, target_gap=self.target_gap)
+        return minimise(
+            self.fleet,
+            self.bound,
+            objective or self.searched,
+            constraints,
+            target_gap=self.target_gap,
+            ranked=self.ranked,
+        )
 
     def exact_plan(self) -> Plan:
         optimum = self.solve(self.constraints)
         if optimum is None:
-            return self._infeasible("exact")
+            return self._infeasible("exact", self._best_attainable())
         prediction = self.price(optimum.setting)
         # Priced anew the same setting may differ in the last digit.
         lower_bound = min(optimum.lower_bound, prediction.cost)
@@ -181,16 +193,42 @@ class _Case:
             quantile=quantile,
         )
         if found is None:
-            return self._infeasible("robust")
+            least = least_totals(
+                self.fleet,
+                plausible,
+                self.constraints,
+                target_gap=self.target_gap,
+                quantile=quantile,
+            )
+            return self._infeasible(
+                "robust",
+                {
+                    name: predict(
+                        self.fleet, bound, self.objective, k, e, target_gap=self.target_gap
+                    )
+                    for name, (bound, k, e) in least.items()
+                },
+            )
         prediction = self.price((found.clients_per_round, found.local_steps))
         certificate = Certificate(
             objective="regret",
             lower_bound=found.lower_bound,
             gap=found.regret - found.lower_bound,
         )
-        return self._plan(
-            "robust", prediction, certificate, binding=self._edges(prediction), robust=found
-        )
+        binding = [*self._edges(prediction)]
+        for name, relaxed in self.constraints.relaxations():
+            if name in ("deadline_s", "energy_budget_j", "max_rounds"):
+                freer = minimise_regret(
+                    self.fleet,
+                    plausible,
+                    self.searched,
+                    relaxed,
+                    target_gap=self.target_gap,
+                    quantile=quantile,
+                )
+                if freer is not None and freer.setting != found.setting:
+                    binding.append(name)
+        return self._plan("robust", prediction, certificate, binding=tuple(binding), robust=found)
 
     def _plan(
         self,
@@ -257,11 +295,15 @@ class _Case:
 
     def _alternatives(self, method: Method, chosen: tuple[int, int]) -> tuple[Alternative, ...]:
         n = len(self.fleet)
-        any_clients = replace(self.constraints, max_clients_per_round=None)
+        free = Constraints(
+            max_local_steps=None
+            if self.bound.fewest_rounds_steps() <= MAX_STEPS
+            else self.constraints.max_local_steps
+        )
         settings = {
             "all clients, one step": (n, 1),
             "a tenth of the clients, one epoch (10 steps)": (max(1, round(n / 10)), EPOCH_STEPS),
-            "all clients, fewest rounds": self._fewest_rounds(any_clients),
+            "all clients, fewest rounds": self._fewest_rounds(free),
         }
         if method != "exact" and (optimum := self.solve(self.constraints)):
             settings = {
@@ -294,8 +336,7 @@ class _Case:
             limits.met(prediction.time_s, prediction.energy_j, prediction.expected_rounds)
         )
 
-    def _infeasible(self, method: Method) -> Plan:
-        attainable = self._best_attainable()
+    def _infeasible(self, method: Method, attainable: dict[str, Prediction]) -> Plan:
         return Plan(
             status="infeasible",
             method=method,

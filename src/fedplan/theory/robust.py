@@ -18,7 +18,7 @@ from fedplan.theory.convergence import Bound, drift
 from fedplan.theory.cost import Objective, round_energy_j
 from fedplan.theory.exact import minimise
 from fedplan.theory.fleet import Fleet, FloatArray, IntArray
-from fedplan.theory.grid import affordable_lattice, lattice, round_times_s
+from fedplan.theory.grid import MAX_PAIRS, affordable_lattice, lattice, round_times_s
 
 _FULL_WORK = 1e8  # devices x (K, E) pairs up to which every pair is looked at
 _CHUNK = 1 << 22
@@ -33,6 +33,11 @@ class RobustOptimum:
     regret: float
     lower_bound: float
     quantile: float
+
+    @property
+    def setting(self) -> tuple[int, int]:
+        """(K, E)."""
+        return self.clients_per_round, self.local_steps
 
 
 def minimise_regret(
@@ -53,7 +58,7 @@ def minimise_regret(
     low_k, high_k = constraints.clients_range(len(fleet))
     low_e, high_e = constraints.steps_range(*bounds)
     pairs = float(high_k - low_k + 1) * (high_e - low_e + 1)
-    complete = pairs * fleet.count.size <= _FULL_WORK
+    complete = pairs <= MAX_PAIRS and pairs * fleet.count.size <= _FULL_WORK
     coarse = affordable_lattice(fleet.count.size)
     size = max(high_k, high_e) if complete else coarse
     ks, es = lattice(low_k, high_k, size), lattice(low_e, high_e, size)
@@ -88,6 +93,41 @@ def minimise_regret(
         lower_bound=min(best, lower_bound),
         quantile=quantile,
     )
+
+
+def least_totals(
+    fleet: Fleet,
+    bounds: Sequence[Bound],
+    constraints: Constraints,
+    *,
+    target_gap: float = 1.0,
+    quantile: float = 1.0,
+) -> dict[str, tuple[Bound, int, int]]:
+    """Where each limited total is least under this share of the bounds.
+
+    One entry a total: the bound that is the worst of that share there, K and E. Looked for on a
+    lattice where the fleet is large, so a little less may be attainable there.
+    """
+    low_k, high_k = constraints.clients_range(len(fleet))
+    low_e, high_e = constraints.steps_range(*bounds)
+    size = affordable_lattice(fleet.count.size) * 4
+    ks, es = lattice(low_k, high_k, size), lattice(low_e, high_e, size)
+    ranges, time = constraints.ranges_only(), Objective.weighted(0.0)
+    table = _Table(fleet, bounds, time, ranges, target_gap, ks, es)
+    rounds = table.rounds(slice(None))
+    needed = _upper_quantile(rounds, quantile)
+    totals = {
+        "deadline_s": table.seconds * needed,
+        "energy_budget_j": table.joules * needed,
+        "max_rounds": needed,
+    }
+    least = {}
+    for name, total in totals.items():
+        if getattr(constraints, name) is not None:
+            row, column = np.unravel_index(np.argmin(total), total.shape)
+            worst = int(np.argmin(np.abs(rounds[:, row, column] - needed[row, column])))
+            least[name] = (bounds[worst], int(ks[row]), int(es[column]))
+    return least
 
 
 def _hardest(bounds: Sequence[Bound]) -> Bound:

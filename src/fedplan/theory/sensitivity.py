@@ -60,13 +60,17 @@ def sensitivity(
         bound = bound.bound
     ranges = constraints.ranges_only()
     given = prices.objective() if prices else Objective.weighted(energy_weight or 0.0)
+    if not predict(fleet, bound, given, *chosen).cost:
+        return []  # nothing costs anything, so nothing can be lost
     cases = [
         *((name, fleet, truth, given) for name, truth in _other_bounds(bound, plausible)),
         ("communication twice as fast", _slower(fleet, 0.5), bound, given),
         ("communication twice as slow", _slower(fleet, 2.0), bound, given),
     ]
     if energy_weight is not None:
-        moved = sorted({max(0.0, energy_weight - 0.1), min(1.0, energy_weight + 0.1)})
+        moved = sorted(
+            {max(0.0, energy_weight - 0.1), min(1.0, energy_weight + 0.1)} - {energy_weight}
+        )
         cases += [
             (f"energy weight {other:.2g}", fleet, bound, Objective.weighted(other))
             for other in moved

@@ -39,7 +39,7 @@ class SlowestClient:
     def __init__(self, fleet: Fleet, local_steps: float, min_clients_per_round: int = 1) -> None:
         self.local_steps = local_steps
         self.num_clients = len(fleet)
-        self._min_k = min_clients_per_round
+        self.min_clients_per_round = min_clients_per_round
         ranked = _slowest_first(fleet, local_steps, min_clients_per_round)
         self._lines = np.stack([fleet.step_time_s[ranked], fleet.comm_time_s[ranked]], axis=1)
         count = fleet.count[ranked]
@@ -51,10 +51,10 @@ class SlowestClient:
     def step_and_comm_s(self, clients_per_round: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Expected step and communication seconds of the slowest client, one entry a K."""
         ks = np.atleast_1d(np.asarray(clients_per_round, dtype=np.int64))
-        if ks.size and (ks.min() < self._min_k or ks.max() > self.num_clients):
+        if ks.size and (ks.min() < self.min_clients_per_round or ks.max() > self.num_clients):
             raise InputError(
-                f"`{self._min_k} <= clients_per_round <= num_clients` must hold, but got "
-                f"clients_per_round={int(ks.min())}..{int(ks.max())}, "
+                f"`{self.min_clients_per_round} <= clients_per_round <= num_clients` must hold, "
+                f"but got clients_per_round={int(ks.min())}..{int(ks.max())}, "
                 f"num_clients={self.num_clients}."
             )
         rising = np.argsort(ks, kind="stable")
