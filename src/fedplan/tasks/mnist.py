@@ -1,0 +1,205 @@
+"""MNIST: the four files of handwritten digits, read from a folder and checked."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import math
+import os
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedplan.errors import InputError, Problem
+from fedplan.tasks.dataset import FeatureArray, IntArray
+
+IMAGE_SHAPE = (28, 28)
+NUM_DIGITS = 10
+DATA_VARIABLE = "FEDPLAN_DATA"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdxFile:
+    """One of the files: its name, the shape of its array, and the hash of its content.
+
+    The hash is that of the content before compression, so a copy that somebody compressed anew
+    is as good as the original; `gz_bytes` is the size of the original.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    sha256: str
+    gz_bytes: int
+
+    @property
+    def header(self) -> bytes:
+        """First bytes of the content: the magic number 0x08 (bytes) and rank, then the lengths."""
+        numbers = [0x0800 + len(self.shape), *self.shape]
+        return b"".join(number.to_bytes(4, "big") for number in numbers)
+
+
+FILES = (
+    IdxFile(
+        name="train-images-idx3-ubyte.gz",
+        shape=(60_000, *IMAGE_SHAPE),
+        sha256="ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
+        gz_bytes=9_912_422,
+    ),
+    IdxFile(
+        name="train-labels-idx1-ubyte.gz",
+        shape=(60_000,),
+        sha256="65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
+        gz_bytes=28_881,
+    ),
+    IdxFile(
+        name="t10k-images-idx3-ubyte.gz",
+        shape=(10_000, *IMAGE_SHAPE),
+        sha256="0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
+        gz_bytes=1_648_877,
+    ),
+    IdxFile(
+        name="t10k-labels-idx1-ubyte.gz",
+        shape=(10_000,),
+        sha256="ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
+        gz_bytes=4_542,
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Digits:
+    """Handwritten digits, not yet shared out: training and test images with their labels.
+
+    x, test_x : float32 pixels from 0 (paper) to 1 (ink), shape (images, 784).
+    y, test_y : int64 digits 0 to 9, shape (images,).
+    """
+
+    x: FeatureArray
+    y: IntArray
+    test_x: FeatureArray
+    test_y: IntArray
+    name: str
+
+    def __repr__(self) -> str:
+        return f"<Digits {self.name!r}: {len(self.y):,} training, {len(self.test_y):,} test images>"
+
+
+def load_mnist(folder: str | os.PathLike[str] | None = None) -> Digits:
+    """Read and check MNIST from a folder with its four .gz files.
+
+    Without a folder it looks in $FEDPLAN_DATA/mnist, $FEDPLAN_DATA, then the user's cache
+    (`default_folder()`). `fetch_mnist` downloads the files; `mnist_mini` needs none.
+
+    >>> load_mnist("no/such/folder")
+    Traceback (most recent call last):
+    fedplan.errors.InputError: no/such/folder: holds none of MNIST's files. ...
+    """
+    arrays = read_arrays(_find_folder() if folder is None else Path(folder))
+    return digits_of(*arrays, name="MNIST")
+
+
+def default_folder() -> Path:
+    """Where `fetch_mnist` puts the files: fedplan/mnist in $XDG_CACHE_HOME or ~/.cache."""
+    cache = os.environ.get("XDG_CACHE_HOME")
+    return (Path(cache) if cache else Path.home() / ".cache") / "fedplan" / "mnist"
+
+
+def read_arrays(folder: Path) -> list[NDArray[np.uint8]]:
+    """Training images, training labels, test images and test labels, as stored.
+
+    Every file that is missing, cut short or altered is named in one InputError.
+    """
+    if not any((folder / file.name).exists() for file in FILES):
+        raise InputError(
+            Problem(source=str(folder), message=f"holds none of MNIST's files. {_remedy(folder)}")
+        )
+    arrays: list[NDArray[np.uint8]] = []
+    problems: list[Problem] = []
+    for file in FILES:
+        try:
+            arrays.append(read_idx(folder / file.name, file))
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        raise InputError([*problems, Problem(message=_remedy(folder))])
+    return arrays
+
+
+def read_idx(path: Path, file: IdxFile) -> NDArray[np.uint8]:
+    """The array in one file, once its magic number, lengths and SHA-256 are right."""
+    expected = len(file.header) + math.prod(file.shape)
+    try:
+        with gzip.open(path) as stream:
+            content = stream.read(expected + 1)
+    except FileNotFoundError:
+        raise _wrong(path, "is missing.") from None
+    except EOFError:
+        raise _wrong(path, "is cut short: the compressed data stop before their end.") from None
+    except (OSError, zlib.error) as error:
+        raise _wrong(path, f"cannot be read as gzip ({error}).") from None
+    if not content:
+        raise _wrong(path, "is empty.")
+    if content[:4] != file.header[:4]:
+        raise _wrong(
+            path,
+            f"starts with the magic number 0x{content[:4].hex()}, not 0x{file.header[:4].hex()}.",
+        )
+    if content[: len(file.header)] != file.header:
+        raise _wrong(path, f"does not announce an array of shape {file.shape}.")
+    if len(content) != expected:
+        found = "more" if len(content) > expected else f"{len(content):,}"
+        raise _wrong(path, f"must hold {expected:,} bytes uncompressed, but holds {found}.")
+    digest = hashlib.sha256(content).hexdigest()
+    if digest != file.sha256:
+        raise _wrong(path, f"was altered: SHA-256 {digest[:12]}..., not {file.sha256[:12]}....")
+    return np.frombuffer(content, np.uint8, offset=len(file.header)).reshape(file.shape)
+
+
+def digits_of(
+    images: NDArray[np.uint8],
+    labels: NDArray[np.uint8],
+    test_images: NDArray[np.uint8],
+    test_labels: NDArray[np.uint8],
+    *,
+    name: str,
+) -> Digits:
+    """Pixels as float32 from 0 to 1, one image a row; labels as int64."""
+    return Digits(
+        x=_pixels(images),
+        y=labels.astype(np.int64),
+        test_x=_pixels(test_images),
+        test_y=test_labels.astype(np.int64),
+        name=name,
+    )
+
+
+def _pixels(images: NDArray[np.uint8]) -> FeatureArray:
+    pixels = images.reshape(len(images), -1).astype(np.float32)
+    pixels /= np.float32(255)
+    return pixels
+
+
+def _find_folder() -> Path:
+    folders = [default_folder()]
+    if data := os.environ.get(DATA_VARIABLE):
+        folders = [Path(data) / "mnist", Path(data), *folders]
+    for folder in folders:
+        if any((folder / file.name).exists() for file in FILES):
+            return folder
+    looked = ", ".join(map(str, folders))
+    raise InputError(f"MNIST was not found; looked in {looked}. {_remedy(folders[-1])}")
+
+
+def _remedy(folder: Path) -> str:
+    names = ", ".join(file.name for file in FILES)
+    return (
+        f"Download them with fedplan.tasks.fetch_mnist({str(folder)!r}), put {names} there, or "
+        "use fedplan.tasks.mnist_mini(), which needs no download."
+    )
+
+
+def _wrong(path: Path, message: str) -> InputError:
+    return InputError(Problem(source=str(path), message=message))

@@ -1,0 +1,108 @@
+"""Synthetic(alpha, beta): the usual artificial federation; models and inputs differ by client."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from fedplan.errors import InputError
+from fedplan.tasks.dataset import FederatedData, FloatArray, IntArray, as_array
+
+MAX_SEED = 2**32 - 1  # what numpy.random.RandomState accepts
+
+
+def synthetic(
+    alpha: float,
+    beta: float,
+    *,
+    num_clients: int = 100,
+    num_features: int = 60,
+    num_classes: int = 10,
+    seed: int = 0,
+    iid: bool = False,
+    sizes: Sequence[int] | IntArray | None = None,
+) -> FederatedData:
+    """Draw Synthetic(alpha, beta): alpha spreads the clients' models, beta their inputs.
+
+    One `numpy.random.RandomState(seed)` draws, in this order:
+
+    1. n_k = int(lognormal(4, 2)) + 50 samples for every client; nothing where `sizes` is given;
+    2. u_k ~ N(0, sd alpha) for every client: the mean of both W_k and b_k;
+    3. B_k ~ N(0, sd beta) for every client;
+    4. v_k ~ N(B_k, 1) for every client, shape (num_features,);
+    5. client by client: W_k ~ N(u_k, 1) of shape (num_features, num_classes), b_k ~ N(u_k, 1),
+       then n_k rows x ~ N(v_k, Sigma), Sigma diagonal with entries j^-1.2, j = 1, 2, ...
+
+    A label is argmax(x W_k + b_k); no noise is added. Labels come from the float64 inputs, which
+    are then stored as float32.
+
+    With `iid`, steps 2 to 4 draw one u, one B and one v, then one W and one b are drawn, and all
+    clients share them: client by client only the rows x are left to draw. Sizes still differ.
+
+    >>> data = synthetic(1.0, 1.0, seed=2130)
+    >>> data.num_clients, data.num_samples, round(float(data.sizes.std()))
+    (100, 24573, 356)
+    """
+    _check(alpha, beta, num_clients, num_features, num_classes, seed, sizes)
+    random = np.random.RandomState(seed)
+    counts = _lognormal_sizes(random, num_clients) if sizes is None else np.asarray(sizes, np.int64)
+    models = 1 if iid else num_clients
+    model_means = random.normal(0.0, alpha, models)
+    input_means = random.normal(0.0, beta, models)
+    centres = np.stack([random.normal(mean, 1.0, num_features) for mean in input_means])
+    scale = np.arange(1, num_features + 1) ** -0.6  # standard deviations of Sigma
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    x = np.empty((starts[-1], num_features), np.float32)
+    y = np.empty(starts[-1], np.int64)
+    for client, (start, end) in enumerate(pairwise(starts)):
+        if client < models:
+            centre, mean = centres[client], model_means[client]
+            matrix = random.normal(mean, 1.0, (num_features, num_classes))
+            bias = random.normal(mean, 1.0, num_classes)
+        rows: FloatArray = centre + random.standard_normal((end - start, num_features)) * scale
+        x[start:end] = rows
+        y[start:end] = np.argmax(rows @ matrix + bias, axis=1)
+    kind = "Synthetic-IID" if iid else "Synthetic"
+    return FederatedData(
+        x=x, y=y, starts=starts, num_classes=num_classes, name=f"{kind}({alpha:g}, {beta:g})"
+    )
+
+
+def _lognormal_sizes(random: np.random.RandomState, num_clients: int) -> IntArray:
+    return random.lognormal(4.0, 2.0, num_clients).astype(np.int64) + 50
+
+
+def _check(
+    alpha: float,
+    beta: float,
+    num_clients: int,
+    num_features: int,
+    num_classes: int,
+    seed: int,
+    sizes: Sequence[int] | IntArray | None,
+) -> None:
+    problems = [
+        f"{name} is a standard deviation and must be a finite number >= 0, but got {value}."
+        for name, value in (("alpha", alpha), ("beta", beta))
+        if not 0 <= value < np.inf
+    ]
+    least = {"num_clients": (num_clients, 1), "num_features": (num_features, 1)}
+    least["num_classes"] = (num_classes, 2)
+    problems += [
+        f"`{name} >= {minimum}` must hold, but got {name}={value}."
+        for name, (value, minimum) in least.items()
+        if value < minimum
+    ]
+    if not 0 <= seed <= MAX_SEED:
+        problems.append(f"`0 <= seed <= {MAX_SEED}` must hold, but got seed={seed}.")
+    if sizes is not None:
+        counts = as_array(sizes)
+        if counts.shape != (num_clients,) or counts.dtype.kind not in "iu" or counts.min() < 1:
+            problems.append(
+                f"sizes must be {num_clients} integers >= 1, one a client, but got "
+                f"{np.array2string(counts, threshold=6)}."
+            )
+    if problems:
+        raise InputError(problems)
