@@ -1,0 +1,81 @@
+"""Records: what one training run produced, round by round, whichever engine ran it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+Status = Literal["target", "rounds", "time", "energy", "diverged"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """When a run ends: at whichever comes first.
+
+    target_loss : end once the loss has been at or below it for `patience` evaluations in a row;
+        the run counts as arrived at the first of them. None never ends a run early.
+    max_rounds : rounds at most.
+    max_time_s, max_energy_j : budgets; a run ends with the round that exceeds one.
+    """
+
+    max_rounds: int
+    target_loss: float | None = None
+    patience: int = 1
+    max_time_s: float = math.inf
+    max_energy_j: float = math.inf
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundRecord:
+    """One round; round 0 is the evaluation before any training, with an empty cohort."""
+
+    round: int
+    loss: float
+    accuracy: float
+    cohort: tuple[int, ...]
+    seconds: float
+    joules: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRecord:
+    """One run. `status` says what ended it; a diverged run keeps the rounds before that.
+
+    >>> start = RoundRecord(round=0, loss=2.0, accuracy=0.1, cohort=(), seconds=0.0, joules=0.0)
+    >>> first = RoundRecord(round=1, loss=1.0, accuracy=0.5, cohort=(3,), seconds=2.5, joules=4.0)
+    >>> run = RunRecord(clients_per_round=1, local_steps=5, seed=0, status="target",
+    ...     rounds=(start, first))
+    >>> run.num_rounds, run.time_s, run.rounds_to(1.5), run.rounds_to(0.5)
+    (1, 2.5, 1, None)
+    """
+
+    clients_per_round: int
+    local_steps: int
+    seed: int
+    status: Status
+    rounds: tuple[RoundRecord, ...]
+
+    @property
+    def num_rounds(self) -> int:
+        """Rounds trained."""
+        return self.rounds[-1].round
+
+    @property
+    def losses(self) -> tuple[float, ...]:
+        """Loss before training, then after every round."""
+        return tuple(record.loss for record in self.rounds)
+
+    @property
+    def time_s(self) -> float:
+        """Seconds of all rounds."""
+        return math.fsum(record.seconds for record in self.rounds)
+
+    @property
+    def energy_j(self) -> float:
+        """Joules of all rounds."""
+        return math.fsum(record.joules for record in self.rounds)
+
+    def rounds_to(self, loss: float) -> int | None:
+        """The first round whose loss is at or below this one; None where none is."""
+        return next((record.round for record in self.rounds if record.loss <= loss), None)

@@ -1,0 +1,1 @@
+"""Fast FedAvg: compiled kernels, one thread a run."""

@@ -1,0 +1,48 @@
+"""Draws: random numbers keyed by what they are for, so that any round replays alone.
+
+A stream is SplitMix64 started at a hash of (seed, round, client). It is short and passes the usual
+batteries; every local run has its own stream, so order and threads change nothing.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+_STEP = np.uint64(0x9E3779B97F4A7C15)
+_COHORT = np.uint64(0xFFFFFFFFFFFFFFFF)  # the "client" of the draw that picks the clients
+
+
+@njit(inline="always")
+def scramble(z):  # type: ignore[no-untyped-def]
+    """SplitMix64's output function: a bijection of 64 bits."""
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+@njit(inline="always")
+def stream(seed, round_, client):  # type: ignore[no-untyped-def]
+    """The state a stream starts from."""
+    state = scramble(np.uint64(seed) + _STEP)
+    state = scramble(state ^ (np.uint64(round_) + _STEP))
+    return scramble(state ^ (np.uint64(client) + _STEP))
+
+
+@njit(inline="always")
+def below(state, limit):  # type: ignore[no-untyped-def]
+    """A whole number below `limit` (at most 2**32), from the stream's next state."""
+    high = scramble(state) >> np.uint64(32)
+    return np.int64((high * np.uint64(limit)) >> np.uint64(32))
+
+
+@njit(nogil=True, cache=True)
+def draw_cohort(seed: int, round_: int, num_clients: int, clients_per_round: int):  # type: ignore[no-untyped-def]
+    """K of N clients, uniformly without replacement, the same for the same seed and round."""
+    deck = np.arange(num_clients)
+    state = stream(seed, round_, _COHORT)
+    for j in range(clients_per_round):
+        state += _STEP
+        r = j + below(state, num_clients - j)
+        deck[j], deck[r] = deck[r], deck[j]
+    return np.sort(deck[:clients_per_round])

@@ -1,0 +1,177 @@
+"""The simulator against a float64 reference, and against its own promises."""
+
+from __future__ import annotations
+
+import json
+import math
+import subprocess
+import sys
+from itertools import combinations
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+from simulation import reference
+
+from fedplan import Fleet, InputError
+from fedplan.records import Stop
+from fedplan.simulation.clock import Clock
+from fedplan.simulation.draws import draw_cohort
+from fedplan.simulation.fedavg import Job, LearningRate, Simulator
+from fedplan.simulation.logistic import kernels, pack
+from fedplan.tasks import FederatedData, federate, mnist_mini, synthetic, two_labels_balanced
+
+
+def small_clients(num_features=60, num_classes=10, sizes=(64, 17, 1, 33, 50), seed=0):
+    """Clients with no more samples than a batch, so that every step is full-batch."""
+    random = np.random.default_rng(seed)
+    n = sum(sizes)
+    return FederatedData(
+        x=random.normal(size=(n, num_features)).astype(np.float32),
+        y=random.integers(0, num_classes, n),
+        starts=np.concatenate([[0], np.cumsum(sizes)]),
+        num_classes=num_classes,
+    )
+
+
+@pytest.mark.parametrize("num_features", [1, 15, 16, 31, 60, 100])
+@pytest.mark.parametrize("num_classes", [2, 3, 10, 12])
+def test_full_batch_training_equals_the_reference(num_features, num_classes):
+    data = small_clients(num_features, num_classes)
+    simulator = Simulator(data, LearningRate(initial=0.02))
+    run = simulator.run(3, 5, Stop(max_rounds=6), seed=4)  # 30 steps
+    cohorts = [record.cohort for record in run.rounds[1:]]
+    assert all(len(set(cohort)) == 3 for cohort in cohorts)
+    expected = [
+        reference.loss_and_accuracy(weights, data.x, data.y)
+        for weights in reference.full_batch_rounds(data, cohorts, 5, 0.02)
+    ]
+    losses = [loss for loss, _ in expected]
+    assert run.losses[0] == pytest.approx(math.log(num_classes), rel=1e-6)
+    assert run.losses[1:] == pytest.approx(losses, rel=1e-5)
+    assert [r.accuracy for r in run.rounds[1:]] == pytest.approx([a for _, a in expected], abs=0.02)
+
+
+def test_weights_after_thirty_steps_equal_the_reference():
+    data = small_clients()
+    packed, kernel = pack(data), kernels(10)
+    weights = np.zeros(10 * packed.width, dtype=np.float32)
+    kernel.local_run(
+        weights, packed.rows, packed.labels, 0, 64, 30, 0.05, 0, 1, 0, packed.used, packed.width
+    )
+    expected = np.zeros((10, 61))
+    for _ in range(30):
+        expected -= 0.05 * reference.gradient(expected, data.x[:64], data.y[:64])
+    got = weights.reshape(10, packed.width)
+    assert np.abs(got[:, :61] - expected).max() <= 1e-5 * np.abs(expected).max()
+    assert not got[:, 61:].any()  # padding stays empty
+
+
+def test_batches_are_uniform_and_without_replacement():
+    # One step from zero weights with one feature a sample: the gradient tells who was drawn.
+    size = 80
+    data = FederatedData(
+        x=np.eye(size, dtype=np.float32),
+        y=np.zeros(size, dtype=np.int64),
+        starts=[0, size],
+        num_classes=2,
+    )
+    packed, kernel = pack(data), kernels(2)
+    times = np.zeros(size)
+    for seed in range(400):
+        weights = np.zeros(2 * packed.width, dtype=np.float32)
+        kernel.local_run(
+            weights, packed.rows, packed.labels, 0, size, 1, 64.0, seed, 1, 0, packed.used,
+            packed.width,
+        )  # fmt: skip
+        drawn = weights[:size] / 0.5
+        assert drawn.sum() == pytest.approx(64) and set(drawn.round(5)) <= {0.0, 1.0}
+        times += drawn
+    # Draws of a batch are without replacement, so the spread is less than that of a multinomial.
+    assert chisquare(times).pvalue > 0.01
+    assert times.std() < 1.5 * math.sqrt(400 * 0.8 * 0.2)
+
+
+def test_cohorts_are_uniform_over_all_subsets():
+    subsets = list(combinations(range(5), 2))
+    counts = dict.fromkeys(subsets, 0)
+    for round_ in range(1, 5001):
+        counts[tuple(draw_cohort(7, round_, 5, 2).tolist())] += 1
+    assert chisquare(list(counts.values())).pvalue > 0.001
+    assert draw_cohort(7, 3, 5, 5).tolist() == [0, 1, 2, 3, 4]
+
+
+def test_threads_and_order_change_nothing():
+    simulator = Simulator(synthetic(1, 1, num_clients=20), LearningRate(initial=0.1))
+    jobs = [Job(clients_per_round=k, local_steps=7, seed=s) for k in (3, 10) for s in (0, 1)]
+    stop = Stop(max_rounds=5)
+    one = list(simulator.run_all(jobs, stop, threads=1))
+    two = list(simulator.run_all(jobs, stop, threads=2))
+    backwards = list(simulator.run_all(jobs[::-1], stop, threads=2))[::-1]
+    assert one == two == backwards
+    assert one[0].losses != one[1].losses
+
+
+def test_a_fresh_process_gives_the_same_losses():
+    code = (
+        "import json; from fedplan.simulation.fedavg import *; from fedplan.tasks import synthetic;"
+        "s = Simulator(synthetic(1, 1, num_clients=20), LearningRate(initial=0.1));"
+        "print(json.dumps(s.run(5, 9, Stop(max_rounds=4), seed=3).losses))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    simulator = Simulator(synthetic(1, 1, num_clients=20), LearningRate(initial=0.1))
+    assert json.loads(done.stdout) == list(simulator.run(5, 9, Stop(max_rounds=4), seed=3).losses)
+
+
+def test_runs_stop_at_the_target_at_budgets_and_when_they_diverge():
+    data = synthetic(1, 1, num_clients=20)
+    fleet = Fleet(step_time_s=np.linspace(0.1, 0.3, 20), comm_time_s=2.0, comm_energy_j=1.5)
+    simulator = Simulator(data, LearningRate(initial=0.1, schedule="harmonic"), fleet)
+    free = simulator.run(5, 20, Stop(max_rounds=30), seed=1)
+    assert free.status == "rounds" and free.num_rounds == 30
+    target = free.losses[10]
+    arrived = simulator.run(5, 20, Stop(max_rounds=30, target_loss=target), seed=1)
+    assert arrived.status == "target" and arrived.num_rounds == free.rounds_to(target)
+    assert simulator.run(5, 20, Stop(max_rounds=3, target_loss=0.0), seed=1).status == "rounds"
+    slow = simulator.run(5, 20, Stop(max_rounds=30, max_time_s=20.0), seed=1)
+    assert slow.status == "time" and slow.time_s > 20.0 >= slow.time_s - slow.rounds[-1].seconds
+    hungry = simulator.run(5, 20, Stop(max_rounds=30, max_energy_j=20.0), seed=1)
+    assert hungry.status == "energy" and hungry.num_rounds == 3  # 7.5 J a round
+    wild = Simulator(data, LearningRate(initial=1e38)).run(5, 20, Stop(max_rounds=9))
+    assert wild.status == "diverged" and all(map(math.isfinite, wild.losses))
+
+
+def test_a_run_is_repriced_as_if_it_had_run_on_the_other_fleet():
+    data = synthetic(1, 1, num_clients=20)
+    rate = LearningRate(initial=0.1)
+    quick = Fleet(step_time_s=0.1, comm_time_s=1.0, step_energy_j=0.2, count=20)
+    slow = Fleet(step_time_s=np.linspace(0.1, 3, 20), comm_time_s=2.0, comm_energy_j=5.0)
+    stop = Stop(max_rounds=4)
+    ran = Simulator(data, rate, quick).run(5, 3, stop)
+    assert Clock(slow, 20).reprice(ran) == Simulator(data, rate, slow).run(5, 3, stop)
+    with pytest.raises(InputError, match="19 devices for 20 clients"):
+        Clock(Fleet(step_time_s=0.1, comm_time_s=1.0, count=19), 20)
+
+
+def test_setup_1_of_the_paper_takes_the_rounds_of_table_1():
+    digits = mnist_mini()
+    data = federate(digits.x, digits.y, two_labels_balanced(digits.y, 20, 300, seed=0))
+    rate = LearningRate(initial=0.01, schedule="exponential", decay=0.996)
+    simulator = Simulator(data, rate)
+    jobs = [Job(clients_per_round=20, local_steps=100, seed=seed) for seed in range(4)]
+    runs = list(simulator.run_all(jobs, Stop(max_rounds=90, target_loss=0.5)))
+    to_upper = np.mean([run.rounds_to(0.6) for run in runs])
+    to_lower = np.mean([run.rounds_to(0.5) for run in runs])
+    assert to_upper == pytest.approx(32, abs=4) and to_lower == pytest.approx(56, abs=6)
+
+
+def test_wrong_requests_are_refused_all_at_once():
+    simulator = Simulator(small_clients(), LearningRate(initial=0.1))
+    with pytest.raises(InputError) as error:
+        simulator.run(6, 0, Stop(max_rounds=0))
+    assert len(error.value.problems) == 3
+    with pytest.raises(InputError) as error:
+        LearningRate(initial=-1, schedule="linear", decay=2.0)
+    assert len(error.value.problems) == 3
+    with pytest.raises(InputError, match="num_classes <= 12"):
+        pack(small_clients(num_classes=13))
