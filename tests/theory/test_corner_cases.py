@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from fedplan import (
@@ -18,7 +19,7 @@ from fedplan import (
     make_plan,
     sensitivity,
 )
-from fedplan.theory.cost import Objective, round_time_s
+from fedplan.theory.cost import Objective, predict, round_time_s
 
 
 def pilots(*runs):
@@ -125,6 +126,33 @@ def test_a_cheaper_alternative_is_said_to_break_the_limit():
     limits = Constraints(deadline_s=free.prediction.time_s * 0.8)
     message = make_plan(fleet, bound, energy_weight=1.0, constraints=limits).message
     assert "less and breaks a constraint" in message and "Without the deadline" in message
+
+
+def test_fleets_of_billions_are_certified_without_being_expanded():
+    random = np.random.default_rng(0)
+    for _ in range(40):
+        groups = int(random.integers(2, 40))
+        fleet = Fleet(
+            step_time_s=10 ** random.uniform(-2, 0, groups),
+            comm_time_s=10 ** random.uniform(-1, 1, groups),
+            step_energy_j=10 ** random.uniform(-3, 0, groups),
+            count=(10 ** random.uniform(0, 9, groups)).astype(np.int64) + 1,
+        )
+        bound = Bound(a0=10 ** random.uniform(2, 4.5), b0=1.0, c0=10 ** random.uniform(-1, 6))
+        fastest = make_plan(fleet, bound)
+        limits = Constraints(
+            deadline_s=fastest.prediction.time_s * (1 + 10 ** random.uniform(-3, 0))
+        )
+        plan = make_plan(fleet, bound, energy_weight=0.5, constraints=limits)
+        assert fastest.certificate.gap == plan.certificate.gap == 0
+        for _ in range(20):
+            k = int(10 ** random.uniform(0, np.log10(len(fleet))))
+            e = int(10 ** random.uniform(0, 2))
+            other = predict(fleet, bound, Objective.weighted(0.0), k, e)
+            assert other.time_s >= fastest.prediction.time_s * (1 - 1e-11)
+            balanced = predict(fleet, bound, Objective.weighted(0.5), k, e)
+            if balanced.time_s <= limits.deadline_s:
+                assert balanced.cost >= plan.prediction.cost * (1 - 1e-11)
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,6 @@ _KNOT_RATIO = 1.15  # their spacing then: chords are within about 0.2% of the ti
 _KNOTS_A_REFINEMENT = 5
 _FIRST_STRETCHES = 512
 _PIECES = 4  # a stretch is cut into
-_FAR = 0.1  # an E this far from its anchor, in ratio, is looked at before its stretch is cut
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,14 +139,16 @@ class _Search:
             if not self.low.size:
                 break
             row, column = np.unravel_index(np.argmin(self.bounds), self.bounds.shape)
-            low, high = int(self.low[column]), int(self.high[column])
-            known, steps = self.anchors[row].local_steps, int(self.steps[row, column])
-            if steps != known and (low == high or abs(np.log(steps / known)) > _FAR):
-                self._add_anchor(steps)
+            # What keeps this stretch in play: its width, or what is not known at its low end?
+            low = int(self.low[column])
+            end = drift(self.bound, self.low[[column]], len(self.fleet))
+            (cost,), (steps,) = self._bounds_of(int(row), self.low[[column]], end)
+            if cost >= self._ceiling():
+                self._cut_stretches()
+            elif steps != self.anchors[row].local_steps:
+                self._add_anchor(int(steps))
             else:
-                self._add_knots(int(row), low, high)
-                if low < high:
-                    self._cut_stretches()
+                self._add_knots(int(row), low, int(self.high[column]))
         return self.best
 
     def _first_guess(self) -> int:
@@ -239,22 +240,24 @@ class _Search:
 
     def _bound(self, row: int) -> None:
         """Lower bound of the cost of every stretch of K over this anchor's stretch of E."""
+        self.bounds[row], self.steps[row] = self._bounds_of(row, self.low, self.drift)
+
+    def _bounds_of(self, row: int, ks: IntArray, drifts: FloatArray) -> tuple[FloatArray, IntArray]:
+        """The same with the times of these K and these drifts, and the E it is at."""
         a0, anchor = self.bound.a0, self.anchors[row]
         first, last = self._stretch(row)
-        low = np.full(self.low.size, first)
-        high = np.full(self.low.size, last)
-        step_s = np.interp(self.low, anchor.knots, anchor.step_s)
-        comm_s = np.interp(self.low, anchor.knots, anchor.comm_s)
-        per_step, per_round = self._cost_line(self.low, step_s, comm_s)
-        for step, round_, limit in self._limited_lines(self.low, step_s, comm_s):
-            fit_low, fit_high = steps_within(step, round_, a0, self.drift, limit, first, last)
+        low, high = np.full(ks.size, first), np.full(ks.size, last)
+        step_s = np.interp(ks, anchor.knots, anchor.step_s)
+        comm_s = np.interp(ks, anchor.knots, anchor.comm_s)
+        per_step, per_round = self._cost_line(ks, step_s, comm_s)
+        for step, round_, limit in self._limited_lines(ks, step_s, comm_s):
+            fit_low, fit_high = steps_within(step, round_, a0, drifts, limit, first, last)
             low, high = np.maximum(low, fit_low), np.minimum(high, fit_high)
         possible = low <= high
         low, high = np.where(possible, low, first), np.where(possible, high, first)
-        steps = best_integer_steps(per_step, per_round, a0, self.drift, low, high)
-        cost = training_cost(per_step, per_round, a0, self.drift, steps)
-        self.bounds[row] = np.where(possible, cost, np.inf)
-        self.steps[row] = steps
+        steps = best_integer_steps(per_step, per_round, a0, drifts, low, high)
+        cost = training_cost(per_step, per_round, a0, drifts, steps)
+        return np.where(possible, cost, np.inf), steps
 
     def _stretch(self, row: int) -> tuple[int, int]:
         """The integers E nearest to this anchor, in ratio."""
@@ -283,10 +286,13 @@ class _Search:
         if np.isfinite(found[0]) and (self.best is None or found < self.best):
             self.best = found
 
+    def _ceiling(self) -> float:
+        """What a point must cost less than to be of interest."""
+        return np.inf if self.best is None else self.best[0] * (1 - PRECISION)
+
     def _prune(self) -> None:
         """Drop every stretch of K that cannot beat the best known point."""
-        ceiling = np.inf if self.best is None else self.best[0] * (1 - PRECISION)
-        keep = self.bounds.min(axis=0) < ceiling
+        keep = self.bounds.min(axis=0) < self._ceiling()
         if not keep.all():
             self.low, self.high, self.drift = self.low[keep], self.high[keep], self.drift[keep]
             self.bounds, self.steps = self.bounds[:, keep], self.steps[:, keep]
