@@ -27,8 +27,9 @@ format: $(VENV)/.dev  ## Rewrite the code in the house style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-benchmark: $(VENV)/.run  ## Time the planner from 100 to 1,000,000 devices
+benchmark: $(VENV)/.run  ## Time the planner to 1,000,000 devices, and the simulator
 	$(BIN)/python benchmarks/plan_scaling.py
+	$(BIN)/python benchmarks/simulator_speed.py
 
 clean:  ## Remove the virtual environment and everything generated
 	rm -rf $(VENV) dist frontier.png .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache

@@ -74,11 +74,12 @@ def check_plot(path: str | None) -> None:
 
 
 def save_plot(data: FigureData, path: str) -> None:
-    """Draw into the file and say so."""
+    """Draw into the file, and say so once the command has printed its result."""
     from fedplan.figures import save_figure
 
     save_figure(data, path)
-    click.echo(f"Drawn: {path}", err=True)
+    context = click.get_current_context()
+    context.call_on_close(lambda: click.echo(f"Drawn: {path}", err=True))
 
 
 def console() -> Console:
