@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 Status = Literal["target", "rounds", "time", "energy", "diverged"]
 
@@ -79,3 +79,18 @@ class RunRecord:
     def rounds_to(self, loss: float) -> int | None:
         """The first round whose loss is at or below this one; None where none is."""
         return next((record.round for record in self.rounds if record.loss <= loss), None)
+
+
+class Runner(Protocol):
+    """Anything that trains: the one seam between planning and engines.
+
+    `tests/contracts/runner.py` says what a runner promises; every runner passes it.
+    """
+
+    num_clients: int
+
+    def run(
+        self, clients_per_round: int, local_steps: int, stop: Stop, *, seed: int = 0
+    ) -> RunRecord:
+        """Train from the start with K clients a round and E local steps until `stop` says so."""
+        ...
