@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import subprocess
 import sys
 from itertools import combinations
@@ -56,9 +57,10 @@ def test_weights_after_thirty_steps_equal_the_reference():
     data = small_clients()
     packed, kernel = pack(data), kernels(10)
     weights = np.zeros(10 * packed.width, dtype=np.float32)
-    kernel.local_run(
-        weights, packed.rows, packed.labels, 0, 64, 30, 0.05, 0, 1, 0, packed.used, packed.width
-    )
+    kernel.train_round(
+        weights, packed.rows, packed.labels, packed.starts, np.array([0]), 30, 0.05, 0, 1,
+        packed.used, packed.width,
+    )  # fmt: skip
     expected = np.zeros((10, 61))
     for _ in range(30):
         expected -= 0.05 * reference.gradient(expected, data.x[:64], data.y[:64])
@@ -80,9 +82,9 @@ def test_batches_are_uniform_and_without_replacement():
     times = np.zeros(size)
     for seed in range(400):
         weights = np.zeros(2 * packed.width, dtype=np.float32)
-        kernel.local_run(
-            weights, packed.rows, packed.labels, 0, size, 1, 64.0, seed, 1, 0, packed.used,
-            packed.width,
+        kernel.train_round(
+            weights, packed.rows, packed.labels, packed.starts, np.array([0]), 1, 64.0, seed, 1,
+            packed.used, packed.width,
         )  # fmt: skip
         drawn = weights[:size] / 0.5
         assert drawn.sum() == pytest.approx(64) and set(drawn.round(5)) <= {0.0, 1.0}
@@ -121,6 +123,29 @@ def test_a_fresh_process_gives_the_same_losses():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     simulator = Simulator(synthetic(1, 1, num_clients=20), LearningRate(initial=0.1))
     assert json.loads(done.stdout) == list(simulator.run(5, 9, Stop(max_rounds=4), seed=3).losses)
+
+
+def test_the_second_start_compiles_nothing(tmp_path):
+    code = (
+        "from fedplan.simulation.fedavg import *; from fedplan.simulation.logistic import kernels;"
+        "from fedplan.tasks import synthetic;"
+        "s = Simulator(synthetic(1, 1, num_clients=4), LearningRate(initial=0.1));"
+        "s.run(2, 2, Stop(max_rounds=1)); k = kernels(10);"
+        "compiled = (k.train_round, k.evaluate, draw_cohort);"
+        "print(sum(sum(kernel.stats.cache_misses.values()) for kernel in compiled))"
+    )
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    missed = [
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout.strip()
+        for _ in range(2)
+    ]
+    assert missed == ["3", "0"]
 
 
 def test_runs_stop_at_the_target_at_budgets_and_when_they_diverge():

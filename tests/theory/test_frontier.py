@@ -10,7 +10,7 @@ import pytest
 from strategies import random_bound, random_constraints, random_fleet
 
 from fedplan import Bound, Constraints, Fleet, Objective, compute_frontier, make_plan
-from fedplan.theory import frontier as frontier_module
+from fedplan.theory import grid as grid_module
 
 
 def spread_fleet(random, size):
@@ -142,7 +142,7 @@ def test_without_any_energy_the_frontier_is_the_fastest_setting_alone():
 def test_a_fleet_too_large_to_list_gets_a_lattice_of_true_points_none_dominating_another(
     monkeypatch,
 ):
-    monkeypatch.setattr(frontier_module, "_FULL_WORK", 1)
+    monkeypatch.setattr(grid_module, "_MAX_WORK", 1)
     random = np.random.default_rng(26)
     fleet = spread_fleet(random, 150)
     bound = Bound(a0=5000.0, b0=1.0, c0=20.0)

@@ -11,7 +11,7 @@ import pytest
 from strategies import random_fleet, random_ranges
 
 from fedplan import Bound, Constraints, Fleet, InputError, Objective, make_plan
-from fedplan.theory import robust
+from fedplan.theory import grid, robust
 
 CENTRE = Bound(a0=400.0, b0=1.0, c0=5.0)
 
@@ -149,7 +149,7 @@ def test_worst_case_regret_inside_the_hull_of_the_bounds_is_no_worse():
 
 
 def test_on_a_coarse_lattice_the_regret_is_still_true_and_bounded_from_below(monkeypatch):
-    monkeypatch.setattr(robust, "_FULL_WORK", 1)
+    monkeypatch.setattr(grid, "_MAX_WORK", 1)
     monkeypatch.setattr(robust, "affordable_lattice", lambda _: 8)
     random = np.random.default_rng(12)
     for _ in range(60):

@@ -31,22 +31,20 @@ def frontier(output_format: str, plot: str | None, **options: Any) -> None:
       fedplan frontier --fleet fleet.csv --ratio 3750 --deadline-s 3600 --format json
     """
     from fedplan.figures import frontier_figure_data
-    from fedplan.theory.estimation import Estimate
+    from fedplan.theory.estimation import what_is_known
     from fedplan.theory.frontier import compute_frontier, is_complete
 
     request = read_request(options, plot)
-    limits = request.constraints
-    if isinstance(request.knowledge, Estimate):
-        limits = request.knowledge.within_reach(limits)
+    bound, _, limits = what_is_known(request.knowledge, request.constraints)
     points = compute_frontier(
-        request.fleet, request.bound, target_gap=request.target_gap, constraints=limits
+        request.fleet, bound, target_gap=request.target_gap, constraints=limits
     )
     units = f" Relative units: for {request.relative_to}." if request.relative_to else ""
     count = "1 setting is" if len(points) == 1 else f"{len(points)} settings are"
     message = f"{count} not beaten on both time and energy.{units}"
     if not points:
         message = "No setting meets the limits. `fedplan plan` with them says the best attainable."
-    complete = is_complete(request.fleet, request.bound, limits)
+    complete = is_complete(request.fleet, bound, limits)
     if points and not complete:
         message += " For a fleet this large a lattice of settings was looked at, not every one."
     if plot is not None and points:

@@ -120,17 +120,6 @@ class Request:
     prices: Prices | None
     constraints: Constraints
 
-    @property
-    def bound(self) -> Bound:
-        """The bound to predict with."""
-        from fedplan.theory.estimation import Estimate
-
-        if not isinstance(self.knowledge, Estimate):
-            return self.knowledge
-        if self.knowledge.bound is None:
-            raise InputError(f"there is no bound to plan with. {self.knowledge.message}")
-        return self.knowledge.bound
-
 
 def read_request(options: dict[str, Any], plot: str | None) -> Request:
     """Read files, bound, weights and limits; every problem of all of them is raised together."""
@@ -198,7 +187,7 @@ def _read_bound(
 ) -> tuple[Bound | Estimate | None, float, str | None]:
     from fedplan.cli.example import EXAMPLE_BOUND
     from fedplan.tables import read_pilots
-    from fedplan.theory.convergence import Bound
+    from fedplan.theory.convergence import Bound, target_gap_problems
     from fedplan.theory.estimation import estimate_bound
 
     given = [name for name in ("ratio", "bound", "pilots_file") if options[name] is not None]
@@ -208,8 +197,8 @@ def _read_bound(
     gap = options["target_gap"]
     if gap is not None and options["bound"] is None:
         collector.add("--target-gap goes with --bound: the others are in relative units.")
-    if gap is not None and not 0 < gap < float("inf"):
-        collector.add(f"`target_gap > 0 and finite` must hold, but got target_gap={gap}.")
+    for problem in target_gap_problems(gap) if gap is not None else []:
+        collector.add(problem)
     if options["ratio"] is not None:
         bound = collector.attempt(lambda: Bound.from_ratio(options["ratio"]))
         return bound, 1.0, "b0 = 1 and a target gap of 1"

@@ -131,9 +131,11 @@ def joules(value: float) -> str:
 def difference(ratio: float) -> str:
     """A cost against the plan's.
 
-    >>> difference(1.262), difference(12.0), difference(1.0)
-    ('+26.2%', '12 x', 'same')
+    >>> difference(1.262), difference(5.6), difference(12.0), difference(1.0)
+    ('+26.2%', '5.6 x', '12 x', 'same')
     """
     if abs(ratio - 1) < 5e-4:
         return "same"
-    return f"{ratio:,.0f} x" if ratio >= 3 else f"{ratio - 1:+.1%}"
+    if ratio < 3:
+        return f"{ratio - 1:+.1%}"
+    return f"{ratio:,.1f} x" if ratio < 10 else f"{ratio:,.0f} x"

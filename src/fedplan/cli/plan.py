@@ -84,11 +84,12 @@ def plan(output_format: str, plot: str | None, **options: Any) -> None:
 
 
 def _what_ifs(request: Request, result: Plan) -> list[WhatIf]:
+    from fedplan.theory.constraints import TOTALS
     from fedplan.theory.sensitivity import sensitivity
 
     if not result.success or request.fleet.count.size > _MAX_DEVICES_FOR_WHAT_IFS:
         return []
-    if {"deadline_s", "energy_budget_j", "max_rounds"} & set(result.binding):
+    if set(TOTALS) & set(result.binding):
         return []  # the limit, not the choice, is what would cost
     return sensitivity(
         request.fleet,

@@ -11,7 +11,7 @@ from fedplan.figures.frontier import FrontierFigure, Mark, frontier_panel
 from fedplan.figures.units import energy_unit, extra, quantity, time_unit
 from fedplan.theory.constraints import Constraints
 from fedplan.theory.cost import Objective, Prediction, Prices, predict
-from fedplan.theory.estimation import Estimate
+from fedplan.theory.estimation import Estimate, what_is_known
 from fedplan.theory.frontier import compute_frontier
 
 if TYPE_CHECKING:
@@ -57,12 +57,7 @@ def plan_figure_data(
     """
     if energy_weight is not None and prices is not None:
         raise InputError("give energy_weight or prices, not both: each fully sets the cost.")
-    constraints = constraints or Constraints()
-    if isinstance(bound, Estimate):
-        if bound.bound is None:
-            raise InputError(f"there is no bound to draw. {bound.message}")
-        constraints = bound.within_reach(constraints)
-        bound = bound.bound
+    bound, _, constraints = what_is_known(bound, constraints)
     objective = prices.objective() if prices else Objective.weighted(energy_weight or 0.0)
     chosen = predict(fleet, bound, objective, *plan.setting, target_gap=target_gap)
     marks = _marks(plan, chosen)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-_STEP = np.uint64(0x9E3779B97F4A7C15)
+STEP = np.uint64(0x9E3779B97F4A7C15)
 _COHORT = np.uint64(0xFFFFFFFFFFFFFFFF)  # the "client" of the draw that picks the clients
 
 
@@ -24,9 +24,9 @@ def scramble(z):  # type: ignore[no-untyped-def]
 @njit(inline="always")
 def stream(seed, round_, client):  # type: ignore[no-untyped-def]
     """The state a stream starts from."""
-    state = scramble(np.uint64(seed) + _STEP)
-    state = scramble(state ^ (np.uint64(round_) + _STEP))
-    return scramble(state ^ (np.uint64(client) + _STEP))
+    state = scramble(np.uint64(seed) + STEP)
+    state = scramble(state ^ (np.uint64(round_) + STEP))
+    return scramble(state ^ (np.uint64(client) + STEP))
 
 
 @njit(inline="always")
@@ -42,7 +42,7 @@ def draw_cohort(seed: int, round_: int, num_clients: int, clients_per_round: int
     deck = np.arange(num_clients)
     state = stream(seed, round_, _COHORT)
     for j in range(clients_per_round):
-        state += _STEP
+        state += STEP
         r = j + below(state, num_clients - j)
         deck[j], deck[r] = deck[r], deck[j]
     return np.sort(deck[:clients_per_round])

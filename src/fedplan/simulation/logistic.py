@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 from numba import float32, njit
 from numpy.typing import NDArray
 
 from fedplan.errors import InputError
-from fedplan.simulation.draws import _STEP, below, stream
+from fedplan.simulation.draws import STEP, below, stream
 from fedplan.simulation.lanes import (
     add,
     constant,
@@ -99,54 +100,69 @@ class Kernels:
     """The compiled functions for one number of classes, which is part of their code."""
 
     train_round: Callable[..., None]
-    local_run: Callable[..., None]
     evaluate: Callable[..., tuple[float, float]]
 
 
 @cache
 def kernels(classes: int) -> Kernels:
     """Compile (or read from numba's cache) the kernels for this many classes."""
+    return Kernels(train_round=_train_round(classes), evaluate=_evaluate(classes))
 
+
+# A kernel closes over the number of classes alone: numba would compile anew, at every start, one
+# that closes over another kernel.
+def _train_round(classes: int) -> Any:
     @njit(nogil=True, cache=True)
-    def local_run(  # type: ignore[no-untyped-def]
-        weights, rows, labels, first, size, steps, rate, seed, round_, client, used, width
+    def train_round(  # type: ignore[no-untyped-def]
+        weights, rows, labels, starts, cohort, steps, rate, seed, round_, used, width
     ):
-        """`steps` steps of SGD on one client's samples, from `weights` and into them.
+        """One round of FedAvg: every client of the cohort from `weights`, then their mean into it.
 
-        Each step takes a fresh uniform batch of min(64, size) without replacement.
+        A client takes `steps` steps of SGD, each on a fresh uniform batch of min(64, size) of its
+        samples without replacement. The mean is weighted by the clients' sample counts.
         """
-        batch = min(BATCH, size)
-        lanes = (batch + 15) // 16 * 16
-        deck = np.arange(first, first + size)
         offsets = np.zeros(BATCH, np.int64)
         chosen = np.zeros(BATCH, np.int64)
         columns = np.zeros(width * BATCH, np.float32)
         scores = np.zeros(classes * BATCH, np.float32)
-        scale = float32(-rate / batch)
-        state = stream(seed, round_, client)
-        for _ in range(steps):
-            for j in range(batch):
-                state += _STEP
-                r = j + below(state, size - j)
-                sample = deck[r]
-                deck[r] = deck[j]
-                deck[j] = sample
-                chosen[j] = labels[sample]
-                offsets[j] = sample * width
-            for j in range(batch, lanes):
-                offsets[j] = offsets[0]
-            for s in range(0, lanes, 16):
-                for f in range(0, used, 16):
-                    transpose(rows, offsets, s, f, columns, f * BATCH + s, BATCH)
-                dot_tile(columns, s, BATCH, weights, 0, width, used, scores, classes)
-                _softmax(scores, s, classes)
-            for s in range(batch):
-                scores[chosen[s] * BATCH + s] -= float32(1.0)
-            for f in range(0, width, 32):
-                outer_tile(
-                    rows, offsets, batch, f, scores, 0, BATCH, weights, width, scale, classes
-                )
+        total = np.zeros(weights.size, np.float64)
+        samples = 0.0
+        for client in cohort:
+            size = starts[client + 1] - starts[client]
+            batch = min(BATCH, size)
+            lanes = (batch + 15) // 16 * 16
+            deck = np.arange(starts[client], starts[client + 1])
+            scale = float32(-rate / batch)
+            state = stream(seed, round_, client)
+            local = weights.copy()
+            for _ in range(steps):
+                for j in range(batch):
+                    state += STEP
+                    r = j + below(state, size - j)
+                    deck[j], deck[r] = deck[r], deck[j]
+                    chosen[j] = labels[deck[j]]
+                    offsets[j] = deck[j] * width
+                for j in range(batch, lanes):
+                    offsets[j] = offsets[0]
+                for s in range(0, lanes, 16):
+                    for f in range(0, used, 16):
+                        transpose(rows, offsets, s, f, columns, f * BATCH + s, BATCH)
+                    dot_tile(columns, s, BATCH, local, 0, width, used, scores, classes)
+                    _softmax(scores, s, classes)
+                for s in range(batch):
+                    scores[chosen[s] * BATCH + s] -= float32(1.0)
+                for f in range(0, width, 32):
+                    outer_tile(
+                        rows, offsets, batch, f, scores, 0, BATCH, local, width, scale, classes
+                    )
+            samples += size
+            total += size * local.astype(np.float64)
+        weights[:] = (total / samples).astype(np.float32)
 
+    return train_round
+
+
+def _evaluate(classes: int) -> Any:
     @njit(nogil=True, cache=True)
     def evaluate(weights, columns, labels, used, width):  # type: ignore[no-untyped-def]
         """Mean cross-entropy and accuracy over all samples."""
@@ -175,26 +191,4 @@ def kernels(classes: int) -> Kernels:
                 right += best
         return loss / labels.size, right / labels.size
 
-    @njit(nogil=True, cache=True)
-    def train_round(  # type: ignore[no-untyped-def]
-        weights, rows, labels, starts, cohort, steps, rate, seed, round_, used, width
-    ):
-        """One round of FedAvg: every client of the cohort from `weights`, then their mean into it.
-
-        The mean is weighted by the clients' sample counts (Algorithm 1, line 4).
-        """
-        total = np.zeros(weights.size, np.float64)
-        samples = 0.0
-        for client in cohort:
-            first, size = starts[client], starts[client + 1] - starts[client]
-            local = weights.copy()
-            local_run(
-                local, rows, labels, first, size, steps, rate, seed, round_, client, used, width
-            )
-            samples += size
-            for i in range(local.size):
-                total[i] += size * np.float64(local[i])
-        for i in range(weights.size):
-            weights[i] = float32(total[i] / samples)
-
-    return Kernels(train_round=train_round, local_run=local_run, evaluate=evaluate)
+    return evaluate

@@ -15,6 +15,7 @@ from fedplan.theory.convergence import Bound
 
 LIMIT_SLACK = 1e-12  # relative; a limit exceeded by no more than rounding is met
 MAX_STEPS = 10**9
+TOTALS = ("deadline_s", "energy_budget_j", "max_rounds")  # limits on what training comes to
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +33,7 @@ class Constraints:
     def __post_init__(self) -> None:
         problems = [
             f"`{name} > 0 and finite` must hold, but got {name}={value}."
-            for name in ("deadline_s", "energy_budget_j", "max_rounds")
+            for name in TOTALS
             if (value := getattr(self, name)) is not None and not 0 < value < math.inf
         ]
         problems += [
@@ -53,9 +54,7 @@ class Constraints:
     @property
     def limits_totals(self) -> bool:
         """Whether time, energy or rounds are limited."""
-        return any(
-            limit is not None for limit in (self.deadline_s, self.energy_budget_j, self.max_rounds)
-        )
+        return any(getattr(self, name) is not None for name in TOTALS)
 
     def ranges_only(self) -> Constraints:
         """The ranges of K and E without the limits on totals."""
@@ -95,18 +94,13 @@ class Constraints:
         allowed = np.ones(
             np.broadcast_shapes(*map(np.shape, (time_s, energy_j, rounds))), dtype=bool
         )
-        for limit, total in (
-            (self.deadline_s, time_s),
-            (self.energy_budget_j, energy_j),
-            (self.max_rounds, rounds),
-        ):
-            if limit is not None:
+        for name, total in zip(TOTALS, (time_s, energy_j, rounds), strict=True):
+            if (limit := getattr(self, name)) is not None:
                 allowed &= np.asarray(total) <= limit * (1 + LIMIT_SLACK)
         return allowed
 
     def relaxations(self) -> Iterator[tuple[str, Constraints]]:
         """Each constraint that was given, by name, with what is left without it."""
-        free = Constraints()
         for name in self.__slots__:
-            if getattr(self, name) != getattr(free, name):
-                yield name, replace(self, **{name: getattr(free, name)})
+            if getattr(self, name) is not None:
+                yield name, replace(self, **{name: None})

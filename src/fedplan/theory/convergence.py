@@ -81,10 +81,11 @@ def drift(bound: Bound, clients_per_round: ArrayLike, num_clients: int) -> Float
     return np.asarray(bound.b0 + bound.c0 * sampling_variance(clients_per_round, num_clients))
 
 
-def check_target_gap(target_gap: float) -> None:
-    """Refuse a gap that no number of rounds reaches."""
-    if not 0 < target_gap < math.inf:
-        raise InputError(f"`target_gap > 0 and finite` must hold, but got target_gap={target_gap}.")
+def target_gap_problems(target_gap: float) -> list[str]:
+    """What is wrong with a target gap: nothing, or that no number of rounds reaches it."""
+    if 0 < target_gap < math.inf:
+        return []
+    return [f"`target_gap > 0 and finite` must hold, but got target_gap={target_gap}."]
 
 
 def rounds_for_gap(
@@ -99,7 +100,8 @@ def rounds_for_gap(
     >>> float(rounds_for_gap(Bound(a0=100.0, b0=1.0), 4, 10, num_clients=4, target_gap=0.5))
     40.0
     """
-    check_target_gap(target_gap)
+    if problems := target_gap_problems(target_gap):
+        raise InputError(problems)
     steps = np.asarray(local_steps, dtype=np.float64)
     spread = drift(bound, clients_per_round, num_clients)
     return np.asarray((bound.a0 / steps + steps * spread) / target_gap)

@@ -7,8 +7,8 @@ depends on ratios alone, needs nothing more.
 
 `joint` fits all pilots at once by non-negative least squares on relative errors. Intervals are
 profile likelihood: with five or so pilots a bootstrap resamples designs that cannot even be
-fitted, and it is inconsistent where a coefficient sits on its bound of zero; the profile is exact
-for linear models, respects the bound, and opens up by itself where the pilots say nothing.
+fitted, and it is inconsistent where a coefficient sits on its bound of zero; the profile suits
+linear models, respects the bound, and opens up by itself where the pilots say nothing.
 """
 
 from __future__ import annotations
@@ -87,6 +87,21 @@ class Estimate:
             least = constraints.min_local_steps or 1
             constraints = replace(constraints, max_local_steps=max(high_e, least))
         return constraints
+
+
+def what_is_known(
+    known: Bound | Estimate, constraints: Constraints | None
+) -> tuple[Bound, tuple[Bound, ...], Constraints]:
+    """The bound to predict with, the bounds to be robust over, and the constraints to plan under.
+
+    An estimate stands for all three: its bound, its plausible bounds, and no (K, E) out of reach.
+    """
+    constraints = constraints or Constraints()
+    if isinstance(known, Bound):
+        return known, (), constraints
+    if known.bound is None:
+        raise InputError(f"there is no bound to plan with. {known.message}")
+    return known.bound, known.plausible, known.within_reach(constraints)
 
 
 def estimate_bound(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fedplan.theory.constraints import Constraints
+from fedplan.theory.constraints import LIMIT_SLACK, Constraints
 from fedplan.theory.cost import Prediction
 from fedplan.theory.robust import RobustOptimum
 
@@ -92,7 +92,7 @@ def explain_infeasible(
     alone = False
     for name, best in attainable.items():
         what, template = _WORDS[name]
-        impossible = reached[name](best) > limits[name] * (1 + 1e-9)
+        impossible = reached[name](best) > limits[name] * (1 + LIMIT_SLACK)
         alone = alone or impossible
         parts.append(
             f"{what[0].upper()}{what[1:]} is {limits[name]:,.6g}; the {template.format(best)}, at "

@@ -12,11 +12,8 @@ from fedplan.theory.convergence import Bound, drift
 from fedplan.theory.cost import Objective
 from fedplan.theory.exact import minimise
 from fedplan.theory.fleet import Fleet, FloatArray, IntArray
-from fedplan.theory.grid import MAX_PAIRS, Surface, affordable_lattice, cost_surface, lattice
+from fedplan.theory.grid import Surface, affordable_lattice, cost_surface, fits_whole, lattice
 from fedplan.theory.steps import optimal_steps
-
-# Every (K, E) is looked at while devices x grid points stay below this; then a lattice is.
-_FULL_WORK = 3e8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,9 +68,7 @@ def compute_frontier(
 
 def is_complete(fleet: Fleet, bound: Bound, constraints: Constraints | None = None) -> bool:
     """Whether `compute_frontier` looks at every (K, E) of this problem, or at a lattice of them."""
-    (low_k, high_k), (low_e, high_e) = _ranges(fleet, bound, constraints or Constraints())
-    pairs = float(high_k - low_k + 1) * (high_e - low_e + 1)
-    return pairs <= MAX_PAIRS and pairs * fleet.count.size <= _FULL_WORK
+    return fits_whole(fleet, *_ranges(fleet, bound, constraints or Constraints()))
 
 
 def _ranges(
@@ -85,20 +80,12 @@ def _ranges(
     if not limits.limits_totals:
         # Time and energy are convex in E, so at each K nothing outside their two minima is
         # non-dominated. The straggler's comm/step ratio lies between the devices' extremes.
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratios = fleet.comm_time_s / fleet.step_time_s
+        ratios = fleet.comm_time_s / fleet.step_time_s
+        spread = drift(bound, np.array([low_k, high_k]), len(fleet))
         energy = optimal_steps(
-            fleet.mean("step_energy_j"),
-            fleet.mean("comm_energy_j"),
-            bound.a0,
-            drift(bound, np.array([low_k, high_k]), len(fleet)),
+            fleet.mean("step_energy_j"), fleet.mean("comm_energy_j"), bound.a0, spread
         )
-        time = optimal_steps(
-            1.0,
-            np.array([[ratios.min()], [ratios.max()]]),
-            bound.a0,
-            drift(bound, np.array([low_k, high_k]), len(fleet)),
-        )
+        time = optimal_steps(1.0, np.array([[ratios.min()], [ratios.max()]]), bound.a0, spread)
         both = np.concatenate([energy.ravel(), time.ravel()])
         low_e, high_e = (
             int(np.clip(np.floor(both.min()), low_e, high_e)),
@@ -111,8 +98,8 @@ def _grid(
     fleet: Fleet, bound: Bound, limits: Constraints, target_gap: float
 ) -> tuple[IntArray, IntArray] | None:
     """The K and the E to look at; None where nothing meets the limits."""
-    (low_k, high_k), (low_e, high_e) = _ranges(fleet, bound, limits)
-    if is_complete(fleet, bound, limits):
+    (low_k, high_k), (low_e, high_e) = ranges = _ranges(fleet, bound, limits)
+    if fits_whole(fleet, *ranges):
         return np.arange(low_k, high_k + 1), np.arange(low_e, high_e + 1)
     size = affordable_lattice(fleet.count.size)
     ks, es = lattice(low_k, high_k, size), lattice(low_e, high_e, size // 2)

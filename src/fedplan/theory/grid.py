@@ -13,6 +13,9 @@ from fedplan.theory.cost import Objective, round_energy_j
 from fedplan.theory.fleet import Fleet, FloatArray, IntArray
 from fedplan.theory.stragglers import SlowestClient
 
+_MAX_PAIRS = 1e6  # (K, E) pairs of a complete grid, whatever the fleet
+_MAX_WORK = 3e8  # devices x pairs
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Surface:
@@ -37,7 +40,10 @@ def lattice(low: int, high: int, size: int) -> IntArray:
     return np.unique(np.rint(np.geomspace(low, high, size)).astype(np.int64))
 
 
-MAX_PAIRS = 1e6  # (K, E) pairs a complete grid may have, whatever the fleet
+def fits_whole(fleet: Fleet, clients_range: tuple[int, int], steps_range: tuple[int, int]) -> bool:
+    """Whether every (K, E) of these ranges can be looked at in about a second."""
+    pairs = float(clients_range[1] - clients_range[0] + 1) * (steps_range[1] - steps_range[0] + 1)
+    return pairs <= _MAX_PAIRS and pairs * fleet.count.size <= _MAX_WORK
 
 
 def affordable_lattice(entries: int) -> int:

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 
 from fedplan.errors import InputError
-from fedplan.theory.constraints import MAX_STEPS, Constraints
-from fedplan.theory.convergence import Bound, drift
+from fedplan.theory.constraints import MAX_STEPS, TOTALS, Constraints
+from fedplan.theory.convergence import Bound, drift, target_gap_problems
 from fedplan.theory.cost import (
     Objective,
     Prediction,
@@ -15,7 +15,7 @@ from fedplan.theory.cost import (
     energy_weight_problem,
     predict,
 )
-from fedplan.theory.estimation import Estimate
+from fedplan.theory.estimation import Estimate, what_is_known
 from fedplan.theory.exact import Optimum, minimise
 from fedplan.theory.explain import explain_infeasible, explain_plan
 from fedplan.theory.fleet import Fleet
@@ -54,21 +54,15 @@ def make_plan(
     >>> plan.setting, plan.certificate.gap
     ((1, 6), 0.0)
     """
-    constraints = constraints or Constraints()
-    if isinstance(bound, Estimate):
-        if bound.bound is None:
-            raise InputError(f"there is no bound to plan with. {bound.message}")
-        constraints = bound.within_reach(constraints)
-        plausible = plausible or bound.plausible
-        bound = bound.bound
+    bound, estimated, constraints = what_is_known(bound, constraints)
+    plausible = plausible or estimated
     problems = method_problems(
         method,
         constraints,
         robust_possible=bool(plausible),
         regret_quantile=regret_quantile,
     )
-    if not 0 < target_gap < math.inf:
-        problems.append(f"`target_gap > 0 and finite` must hold, but got target_gap={target_gap}.")
+    problems += target_gap_problems(target_gap)
     if energy_weight is not None and not 0 <= energy_weight <= 1:
         problems.append(energy_weight_problem(energy_weight))
     if energy_weight is not None and prices is not None:
@@ -184,14 +178,17 @@ class _Case:
         )
 
     def robust_plan(self, plausible: Sequence[Bound], quantile: float) -> Plan:
-        found = minimise_regret(
-            self.fleet,
-            plausible,
-            self.searched,
-            self.constraints,
-            target_gap=self.target_gap,
-            quantile=quantile,
-        )
+        def choose(constraints: Constraints) -> RobustOptimum | None:
+            return minimise_regret(
+                self.fleet,
+                plausible,
+                self.searched,
+                constraints,
+                target_gap=self.target_gap,
+                quantile=quantile,
+            )
+
+        found = choose(self.constraints)
         if found is None:
             least = least_totals(
                 self.fleet,
@@ -209,26 +206,19 @@ class _Case:
                     for name, (bound, k, e) in least.items()
                 },
             )
-        prediction = self.price((found.clients_per_round, found.local_steps))
+        prediction = self.price(found.setting)
         certificate = Certificate(
             objective="regret",
             lower_bound=found.lower_bound,
             gap=found.regret - found.lower_bound,
         )
-        binding = [*self._edges(prediction)]
-        for name, relaxed in self.constraints.relaxations():
-            if name in ("deadline_s", "energy_budget_j", "max_rounds"):
-                freer = minimise_regret(
-                    self.fleet,
-                    plausible,
-                    self.searched,
-                    relaxed,
-                    target_gap=self.target_gap,
-                    quantile=quantile,
-                )
-                if freer is not None and freer.setting != found.setting:
-                    binding.append(name)
-        return self._plan("robust", prediction, certificate, binding=tuple(binding), robust=found)
+        held = tuple(
+            name
+            for name, relaxed in self.constraints.relaxations()
+            if name in TOTALS and (freer := choose(relaxed)) and freer.setting != found.setting
+        )
+        binding = self._edges(prediction) + held
+        return self._plan("robust", prediction, certificate, binding=binding, robust=found)
 
     def _plan(
         self,

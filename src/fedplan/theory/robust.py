@@ -13,14 +13,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fedplan.theory.constraints import Constraints
+from fedplan.theory.constraints import TOTALS, Constraints
 from fedplan.theory.convergence import Bound, drift
 from fedplan.theory.cost import Objective, round_energy_j
 from fedplan.theory.exact import minimise
 from fedplan.theory.fleet import Fleet, FloatArray, IntArray
-from fedplan.theory.grid import MAX_PAIRS, affordable_lattice, lattice, round_times_s
+from fedplan.theory.grid import affordable_lattice, fits_whole, lattice, round_times_s
 
-_FULL_WORK = 1e8  # devices x (K, E) pairs up to which every pair is looked at
 _CHUNK = 1 << 22
 
 
@@ -57,8 +56,7 @@ def minimise_regret(
     """
     low_k, high_k = constraints.clients_range(len(fleet))
     low_e, high_e = constraints.steps_range(*bounds)
-    pairs = float(high_k - low_k + 1) * (high_e - low_e + 1)
-    complete = pairs <= MAX_PAIRS and pairs * fleet.count.size <= _FULL_WORK
+    complete = fits_whole(fleet, (low_k, high_k), (low_e, high_e))
     coarse = affordable_lattice(fleet.count.size)
     size = max(high_k, high_e) if complete else coarse
     ks, es = lattice(low_k, high_k, size), lattice(low_e, high_e, size)
@@ -116,13 +114,9 @@ def least_totals(
     table = _Table(fleet, bounds, time, ranges, target_gap, ks, es)
     rounds = table.rounds(slice(None))
     needed = _upper_quantile(rounds, quantile)
-    totals = {
-        "deadline_s": table.seconds * needed,
-        "energy_budget_j": table.joules * needed,
-        "max_rounds": needed,
-    }
     least = {}
-    for name, total in totals.items():
+    totals = (table.seconds * needed, table.joules * needed, needed)
+    for name, total in zip(TOTALS, totals, strict=True):
         if getattr(constraints, name) is not None:
             row, column = np.unravel_index(np.argmin(total), total.shape)
             worst = int(np.argmin(np.abs(rounds[:, row, column] - needed[row, column])))

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fedplan.errors import InputError
 from fedplan.theory.constraints import Constraints
 from fedplan.theory.convergence import Bound
 from fedplan.theory.cost import Objective, Prices, predict
-from fedplan.theory.estimation import Estimate
+from fedplan.theory.estimation import Estimate, what_is_known
 from fedplan.theory.exact import minimise
 from fedplan.theory.fleet import Fleet
 from fedplan.theory.plan import Plan
@@ -51,13 +50,8 @@ def sensitivity(
     True
     """
     chosen = plan.setting
-    constraints = constraints or Constraints()
-    if isinstance(bound, Estimate):
-        if bound.bound is None:
-            raise InputError(f"there is no bound to plan with. {bound.message}")
-        constraints = bound.within_reach(constraints)
-        plausible = plausible or bound.plausible
-        bound = bound.bound
+    bound, estimated, constraints = what_is_known(bound, constraints)
+    plausible = plausible or estimated
     ranges = constraints.ranges_only()
     given = prices.objective() if prices else Objective.weighted(energy_weight or 0.0)
     if not predict(fleet, bound, given, *chosen).cost:
