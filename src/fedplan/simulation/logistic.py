@@ -139,9 +139,11 @@ def _train_round(classes: int) -> Any:
                 for j in range(batch):
                     state += STEP
                     r = j + below(state, size - j)
-                    deck[j], deck[r] = deck[r], deck[j]
-                    chosen[j] = labels[deck[j]]
-                    offsets[j] = deck[j] * width
+                    sample = deck[r]
+                    deck[r] = deck[j]
+                    deck[j] = sample
+                    chosen[j] = labels[sample]
+                    offsets[j] = sample * width
                 for j in range(batch, lanes):
                     offsets[j] = offsets[0]
                 for s in range(0, lanes, 16):
