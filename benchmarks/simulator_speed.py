@@ -11,8 +11,9 @@ import time
 
 import numpy as np
 
+from fedplan.models import Logistic
 from fedplan.records import Stop
-from fedplan.simulation.fedavg import Job, LearningRate, Simulator
+from fedplan.simulation import Job, LearningRate, Simulator
 from fedplan.tasks import FederatedData, federate, mnist_mini, synthetic, two_labels_balanced
 
 SEEDS = 8
@@ -33,8 +34,8 @@ def measure(
     name: str, data: FederatedData, clients: int, steps: int, rounds: int, peak: float
 ) -> None:
     """Run the workload on all cores and print what it reached."""
-    simulator = Simulator(data, LearningRate(initial=0.01))
-    simulator.run(clients, 1, Stop(max_rounds=1))  # compiles
+    simulator = Simulator(Logistic(data), LearningRate(initial=0.01))
+    simulator.warm_up()
     jobs = [Job(clients_per_round=clients, local_steps=steps, seed=s) for s in range(SEEDS)]
     start = time.perf_counter()
     list(simulator.run_all(jobs, Stop(max_rounds=rounds)))

@@ -25,14 +25,28 @@ class Stop:
     max_time_s: float = math.inf
     max_energy_j: float = math.inf
 
+    def is_reached(self, loss: float) -> bool:
+        """Whether this loss is on target."""
+        return self.target_loss is not None and loss <= self.target_loss
+
+    def is_near(self, loss: float, share: float) -> bool:
+        """Whether this loss is within a share of the target, or past it."""
+        if self.target_loss is None:
+            return False
+        return loss <= self.target_loss + share * abs(self.target_loss)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundRecord:
-    """One round; round 0 is the evaluation before any training, with an empty cohort."""
+    """One round; round 0 is the evaluation before any training, with an empty cohort.
+
+    loss, accuracy : over all training samples, or the part of them that was evaluated; None where
+        the round was not.
+    """
 
     round: int
-    loss: float
-    accuracy: float
+    loss: float | None
+    accuracy: float | None
     cohort: tuple[int, ...]
     seconds: float
     joules: float
@@ -62,9 +76,14 @@ class RunRecord:
         return self.rounds[-1].round
 
     @property
-    def losses(self) -> tuple[float, ...]:
-        """Loss before training, then after every round."""
+    def losses(self) -> tuple[float | None, ...]:
+        """Loss before training, then after every round; None where it was not evaluated."""
         return tuple(record.loss for record in self.rounds)
+
+    @property
+    def final_loss(self) -> float | None:
+        """The last loss evaluated; None of a run that diverged before any."""
+        return next((loss for loss in reversed(self.losses) if loss is not None), None)
 
     @property
     def time_s(self) -> float:
@@ -77,8 +96,8 @@ class RunRecord:
         return math.fsum(record.joules for record in self.rounds)
 
     def rounds_to(self, loss: float) -> int | None:
-        """The first round whose loss is at or below this one; None where none is."""
-        return next((record.round for record in self.rounds if record.loss <= loss), None)
+        """The first round evaluated at or below this loss; None where none is."""
+        return next((r.round for r in self.rounds if r.loss is not None and r.loss <= loss), None)
 
 
 class Runner(Protocol):

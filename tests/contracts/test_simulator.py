@@ -5,14 +5,15 @@ from __future__ import annotations
 import pytest
 from contracts.runner import RunnerContract
 
+from fedplan.models import Logistic
 from fedplan.records import Runner
-from fedplan.simulation.fedavg import LearningRate, Simulator
+from fedplan.simulation import LearningRate, Simulator
 from fedplan.tasks import synthetic
 
 
 @pytest.fixture(scope="module")
 def runner() -> Runner:
-    return Simulator(synthetic(1, 1, num_clients=8), LearningRate(initial=0.05))
+    return Simulator(Logistic(synthetic(1, 1, num_clients=8)), LearningRate(initial=0.05))
 
 
 class TestSimulator(RunnerContract):

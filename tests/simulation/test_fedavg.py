@@ -15,11 +15,10 @@ from scipy.stats import chisquare
 from simulation import reference
 
 from fedplan import Fleet, InputError
+from fedplan.models import Logistic
+from fedplan.models.draws import draw_cohort
 from fedplan.records import Stop
-from fedplan.simulation.clock import Clock
-from fedplan.simulation.draws import draw_cohort
-from fedplan.simulation.fedavg import Job, LearningRate, Simulator
-from fedplan.simulation.logistic import kernels, pack
+from fedplan.simulation import Clock, Evaluation, Job, LearningRate, Simulator
 from fedplan.tasks import FederatedData, federate, mnist_mini, synthetic, two_labels_balanced
 
 
@@ -36,10 +35,10 @@ def small_clients(num_features=60, num_classes=10, sizes=(64, 17, 1, 33, 50), se
 
 
 @pytest.mark.parametrize("num_features", [1, 15, 16, 31, 60, 100])
-@pytest.mark.parametrize("num_classes", [2, 3, 10, 12])
+@pytest.mark.parametrize("num_classes", [2, 3, 10, 12, 13, 62])
 def test_full_batch_training_equals_the_reference(num_features, num_classes):
     data = small_clients(num_features, num_classes)
-    simulator = Simulator(data, LearningRate(initial=0.02))
+    simulator = Simulator(Logistic(data), LearningRate(initial=0.02))
     run = simulator.run(3, 5, Stop(max_rounds=6), seed=4)  # 30 steps
     cohorts = [record.cohort for record in run.rounds[1:]]
     assert all(len(set(cohort)) == 3 for cohort in cohorts)
@@ -53,20 +52,32 @@ def test_full_batch_training_equals_the_reference(num_features, num_classes):
     assert [r.accuracy for r in run.rounds[1:]] == pytest.approx([a for _, a in expected], abs=0.02)
 
 
+def one_client_round(learner, weights, client, steps, rate, seed=0, round_=1):
+    learner.train_round(weights, np.array([client]), np.ones(1), steps, rate, seed, round_)
+
+
 def test_weights_after_thirty_steps_equal_the_reference():
     data = small_clients()
-    packed, kernel = pack(data), kernels(10)
-    weights = np.zeros(10 * packed.width, dtype=np.float32)
-    kernel.train_round(
-        weights, packed.rows, packed.labels, packed.starts, np.array([0]), 30, 0.05, 0, 1,
-        packed.used, packed.width,
-    )  # fmt: skip
+    learner = Logistic(data)
+    weights = learner.initial(0)
+    one_client_round(learner, weights, 0, 30, 0.05)
     expected = np.zeros((10, 61))
     for _ in range(30):
         expected -= 0.05 * reference.gradient(expected, data.x[:64], data.y[:64])
-    got = weights.reshape(10, packed.width)
-    assert np.abs(got[:, :61] - expected).max() <= 1e-5 * np.abs(expected).max()
-    assert not got[:, 61:].any()  # padding stays empty
+    assert np.abs(learner.unpack(weights) - expected).max() <= 1e-5 * np.abs(expected).max()
+
+
+def test_shares_that_do_not_add_up_to_one_keep_part_of_the_old_weights():
+    learner = Logistic(small_clients())
+    start = np.random.default_rng(0).normal(size=learner.initial(0).size).astype(np.float32)
+    ends = []
+    for client in (0, 3):
+        ends.append(start.copy())
+        one_client_round(learner, ends[-1], client, 4, 0.05)
+    moved = start.copy()
+    learner.train_round(moved, np.array([0, 3]), np.array([0.5, 0.2]), 4, 0.05, 0, 1)
+    expected = start + 0.5 * (ends[0] - start) + 0.2 * (ends[1] - start)
+    assert moved == pytest.approx(expected, abs=1e-5)
 
 
 def test_batches_are_uniform_and_without_replacement():
@@ -78,14 +89,11 @@ def test_batches_are_uniform_and_without_replacement():
         starts=[0, size],
         num_classes=2,
     )
-    packed, kernel = pack(data), kernels(2)
+    learner = Logistic(data)
     times = np.zeros(size)
     for seed in range(400):
-        weights = np.zeros(2 * packed.width, dtype=np.float32)
-        kernel.train_round(
-            weights, packed.rows, packed.labels, packed.starts, np.array([0]), 1, 64.0, seed, 1,
-            packed.used, packed.width,
-        )  # fmt: skip
+        weights = learner.initial(0)
+        one_client_round(learner, weights, 0, 1, 64.0, seed)
         drawn = weights[:size] / 0.5
         assert drawn.sum() == pytest.approx(64) and set(drawn.round(5)) <= {0.0, 1.0}
         times += drawn
@@ -104,7 +112,7 @@ def test_cohorts_are_uniform_over_all_subsets():
 
 
 def test_threads_and_order_change_nothing():
-    simulator = Simulator(synthetic(1, 1, num_clients=20), LearningRate(initial=0.1))
+    simulator = Simulator(Logistic(synthetic(1, 1, num_clients=20)), LearningRate(initial=0.1))
     jobs = [Job(clients_per_round=k, local_steps=7, seed=s) for k in (3, 10) for s in (0, 1)]
     stop = Stop(max_rounds=5)
     one = list(simulator.run_all(jobs, stop, threads=1))
@@ -116,21 +124,23 @@ def test_threads_and_order_change_nothing():
 
 def test_a_fresh_process_gives_the_same_losses():
     code = (
-        "import json; from fedplan.simulation.fedavg import *; from fedplan.tasks import synthetic;"
-        "s = Simulator(synthetic(1, 1, num_clients=20), LearningRate(initial=0.1));"
+        "import json; from fedplan.simulation import *; from fedplan.tasks import synthetic;"
+        "from fedplan.models import Logistic; from fedplan.records import Stop;"
+        "s = Simulator(Logistic(synthetic(1, 1, num_clients=20)), LearningRate(initial=0.1));"
         "print(json.dumps(s.run(5, 9, Stop(max_rounds=4), seed=3).losses))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    simulator = Simulator(synthetic(1, 1, num_clients=20), LearningRate(initial=0.1))
+    simulator = Simulator(Logistic(synthetic(1, 1, num_clients=20)), LearningRate(initial=0.1))
     assert json.loads(done.stdout) == list(simulator.run(5, 9, Stop(max_rounds=4), seed=3).losses)
 
 
 def test_the_second_start_compiles_nothing(tmp_path):
     code = (
-        "from fedplan.simulation.fedavg import *; from fedplan.simulation.logistic import kernels;"
+        "from fedplan.simulation import *; from fedplan.models.draws import draw_cohort;"
+        "from fedplan.models.logistic import Logistic, _kernels; from fedplan.records import Stop;"
         "from fedplan.tasks import synthetic;"
-        "s = Simulator(synthetic(1, 1, num_clients=4), LearningRate(initial=0.1));"
-        "s.run(2, 2, Stop(max_rounds=1)); k = kernels(10);"
+        "s = Simulator(Logistic(synthetic(1, 1, num_clients=4)), LearningRate(initial=0.1));"
+        "s.run(2, 2, Stop(max_rounds=1)); k = _kernels(10, 10);"
         "compiled = (k.train_round, k.evaluate, draw_cohort);"
         "print(sum(sum(kernel.stats.cache_misses.values()) for kernel in compiled))"
     )
@@ -151,7 +161,7 @@ def test_the_second_start_compiles_nothing(tmp_path):
 def test_runs_stop_at_the_target_at_budgets_and_when_they_diverge():
     data = synthetic(1, 1, num_clients=20)
     fleet = Fleet(step_time_s=np.linspace(0.1, 0.3, 20), comm_time_s=2.0, comm_energy_j=1.5)
-    simulator = Simulator(data, LearningRate(initial=0.1, schedule="harmonic"), fleet)
+    simulator = Simulator(Logistic(data), LearningRate(initial=0.1, schedule="harmonic"), fleet)
     free = simulator.run(5, 20, Stop(max_rounds=30), seed=1)
     assert free.status == "rounds" and free.num_rounds == 30
     target = free.losses[10]
@@ -162,7 +172,7 @@ def test_runs_stop_at_the_target_at_budgets_and_when_they_diverge():
     assert slow.status == "time" and slow.time_s > 20.0 >= slow.time_s - slow.rounds[-1].seconds
     hungry = simulator.run(5, 20, Stop(max_rounds=30, max_energy_j=20.0), seed=1)
     assert hungry.status == "energy" and hungry.num_rounds == 3  # 7.5 J a round
-    wild = Simulator(data, LearningRate(initial=1e38)).run(5, 20, Stop(max_rounds=9))
+    wild = Simulator(Logistic(data), LearningRate(initial=1e38)).run(5, 20, Stop(max_rounds=9))
     assert wild.status == "diverged" and all(map(math.isfinite, wild.losses))
 
 
@@ -172,8 +182,8 @@ def test_a_run_is_repriced_as_if_it_had_run_on_the_other_fleet():
     quick = Fleet(step_time_s=0.1, comm_time_s=1.0, step_energy_j=0.2, count=20)
     slow = Fleet(step_time_s=np.linspace(0.1, 3, 20), comm_time_s=2.0, comm_energy_j=5.0)
     stop = Stop(max_rounds=4)
-    ran = Simulator(data, rate, quick).run(5, 3, stop)
-    assert Clock(slow, 20).reprice(ran) == Simulator(data, rate, slow).run(5, 3, stop)
+    ran = Simulator(Logistic(data), rate, quick).run(5, 3, stop)
+    assert Clock(slow, 20).reprice(ran) == Simulator(Logistic(data), rate, slow).run(5, 3, stop)
     with pytest.raises(InputError, match="19 devices for 20 clients"):
         Clock(Fleet(step_time_s=0.1, comm_time_s=1.0, count=19), 20)
 
@@ -182,7 +192,7 @@ def test_setup_1_of_the_paper_takes_the_rounds_of_table_1():
     digits = mnist_mini()
     data = federate(digits.x, digits.y, two_labels_balanced(digits.y, 20, 300, seed=0))
     rate = LearningRate(initial=0.01, schedule="exponential", decay=0.996)
-    simulator = Simulator(data, rate)
+    simulator = Simulator(Logistic(data), rate)
     jobs = [Job(clients_per_round=20, local_steps=100, seed=seed) for seed in range(4)]
     runs = list(simulator.run_all(jobs, Stop(max_rounds=90, target_loss=0.5)))
     to_upper = np.mean([run.rounds_to(0.6) for run in runs])
@@ -191,12 +201,60 @@ def test_setup_1_of_the_paper_takes_the_rounds_of_table_1():
 
 
 def test_wrong_requests_are_refused_all_at_once():
-    simulator = Simulator(small_clients(), LearningRate(initial=0.1))
+    simulator = Simulator(Logistic(small_clients()), LearningRate(initial=0.1))
     with pytest.raises(InputError) as error:
         simulator.run(6, 0, Stop(max_rounds=0))
     assert len(error.value.problems) == 3
     with pytest.raises(InputError) as error:
         LearningRate(initial=-1, schedule="linear", decay=2.0)
     assert len(error.value.problems) == 3
-    with pytest.raises(InputError, match="num_classes <= 12"):
-        pack(small_clients(num_classes=13))
+    with pytest.raises(InputError) as error:
+        Evaluation(every=0, subset=0)
+    assert len(error.value.problems) == 2
+    with pytest.raises(InputError, match="batch_size >= 1"):
+        Logistic(small_clients(), batch_size=0)
+
+
+def test_sparse_evaluation_trains_the_same_and_still_finds_the_first_crossing():
+    learner, rate = Logistic(synthetic(1, 1, num_clients=20)), LearningRate(initial=0.02)
+    full = Simulator(learner, rate)
+    free = full.run(20, 20, Stop(max_rounds=40), seed=1)
+    target = free.losses[25]
+    stop = Stop(max_rounds=40, target_loss=target)
+    expected = full.run(20, 20, stop, seed=1)
+    for evaluation in (
+        Evaluation(every=4),
+        Evaluation(subset=1000),
+        Evaluation(every=3, subset=1000),
+    ):
+        run = Simulator(learner, rate, evaluation=evaluation).run(20, 20, stop, seed=1)
+        assert run.status == "target" and run.num_rounds == expected.num_rounds
+        assert run.final_loss == expected.final_loss  # measured on all samples
+        assert [r.cohort for r in run.rounds] == [r.cohort for r in expected.rounds]
+        early = [(r.round, r.loss) for r in run.rounds if r.round < 10]
+        assert all((loss is None) == (r % evaluation.every != 0) for r, loss in early)
+        if evaluation.subset:
+            measured = [(loss, free.losses[r]) for r, loss in early if loss is not None]
+            assert all(a != b and a == pytest.approx(b, rel=0.3) for a, b in measured)
+
+
+def test_the_last_round_is_always_evaluated_on_all_samples():
+    learner, rate = Logistic(synthetic(1, 1, num_clients=20)), LearningRate(initial=0.1)
+    full = Simulator(learner, rate).run(5, 20, Stop(max_rounds=7), seed=1)
+    sparse = Simulator(learner, rate, evaluation=Evaluation(every=5, subset=200))
+    run = sparse.run(5, 20, Stop(max_rounds=7), seed=1)
+    assert [loss is None for loss in run.losses] == [False, *[True] * 4, False, True, False]
+    assert run.final_loss == full.final_loss
+
+
+def test_leaving_a_batch_of_runs_early_ends_them():
+    simulator = Simulator(Logistic(synthetic(1, 1, num_clients=20)), LearningRate(initial=0.1))
+    simulator.warm_up()
+    jobs = [Job(clients_per_round=5, local_steps=1, seed=s) for s in range(40)]
+    seen = []
+    runs = simulator.run_all(
+        jobs, Stop(max_rounds=2000), threads=2, progress=lambda job, _: seen.append(job.seed)
+    )
+    next(runs)
+    runs.close()
+    assert len(set(seen)) < 10  # of forty; those under way stopped at their next round

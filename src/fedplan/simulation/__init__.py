@@ -1,1 +1,7 @@
-"""Fast FedAvg: compiled kernels, one thread a run."""
+"""Fast FedAvg: many runs at once, one thread each, on a virtual clock."""
+
+from fedplan.simulation.clock import Clock
+from fedplan.simulation.fedavg import Evaluation, Job, Simulator
+from fedplan.simulation.learning_rate import LearningRate
+
+__all__ = ["Clock", "Evaluation", "Job", "LearningRate", "Simulator"]

@@ -5,53 +5,21 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Literal
+from threading import Event
 
 import numpy as np
 
 from fedplan.errors import InputError
+from fedplan.models.draws import draw_cohort
+from fedplan.models.learner import FloatArray, Learner, stratified_rows
 from fedplan.records import RoundRecord, RunRecord, Status, Stop
 from fedplan.simulation.clock import Clock
-from fedplan.simulation.draws import draw_cohort
-from fedplan.simulation.logistic import FloatArray, kernels, pack
-from fedplan.tasks.dataset import FederatedData
+from fedplan.simulation.learning_rate import LearningRate
 from fedplan.theory.fleet import Fleet
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LearningRate:
-    """The learning rate of each round, r counting from 0.
-
-    `constant`: initial; `exponential`: initial * decay**r; `harmonic`: initial / (1 + r).
-
-    >>> LearningRate(initial=0.1, schedule="harmonic").at(4)
-    0.02
-    """
-
-    initial: float
-    schedule: Literal["constant", "exponential", "harmonic"] = "constant"
-    decay: float = 1.0
-
-    def __post_init__(self) -> None:
-        problems = []
-        if not 0 < self.initial < math.inf:
-            problems.append(f"`initial > 0 and finite` must hold, but got initial={self.initial}.")
-        if not 0 < self.decay <= 1:
-            problems.append(f"`0 < decay <= 1` must hold, but got decay={self.decay}.")
-        if self.schedule not in ("constant", "exponential", "harmonic"):
-            problems.append(
-                f"schedule must be constant, exponential or harmonic, but got {self.schedule!r}."
-            )
-        if problems:
-            raise InputError(problems)
-
-    def at(self, r: int) -> float:
-        """The rate of round r + 1."""
-        if self.schedule == "exponential":
-            return self.initial * self.decay**r
-        return self.initial / (1 + r) if self.schedule == "harmonic" else self.initial
+NEAR = 0.1  # within this share of the target, every round is evaluated on every sample
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,24 +31,65 @@ class Job:
     seed: int
 
 
-class Simulator:
-    """Runs FedAvg with logistic regression on one data set; the same job gives the same run.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """When, and on how many samples, the global loss is measured.
 
+    every : after every so many rounds, and after the last.
+    subset : on about this many samples, the same at every round, every class in its share; None
+        for all.
+
+    From a loss within a tenth of the target on, every round is measured, and on all samples: a run
+    only ever ends on the loss of all samples. Where losses jump by more than that from round to
+    round, a first crossing can go unseen.
+    """
+
+    every: int = 1
+    subset: int | None = None
+
+    def __post_init__(self) -> None:
+        problems = []
+        if self.every < 1:
+            problems.append(f"`every >= 1` must hold, but got every={self.every}.")
+        if self.subset is not None and self.subset < 1:
+            problems.append(f"`subset >= 1` must hold, but got subset={self.subset}.")
+        if problems:
+            raise InputError(problems)
+
+
+class Simulator:
+    """Runs FedAvg with one model on one data set; the same job gives the same run.
+
+    >>> from fedplan.models.logistic import Logistic
     >>> from fedplan.tasks import synthetic
-    >>> simulator = Simulator(synthetic(1, 1, num_clients=5), LearningRate(initial=0.05))
+    >>> learner = Logistic(synthetic(1, 1, num_clients=5))
+    >>> simulator = Simulator(learner, LearningRate(initial=0.05))
     >>> run = simulator.run(2, 10, Stop(max_rounds=3), seed=1)
     >>> run.status, run.num_rounds, run.losses[-1] < run.losses[0]
     ('rounds', 3, True)
     """
 
     def __init__(
-        self, data: FederatedData, learning_rate: LearningRate, fleet: Fleet | None = None
+        self,
+        learner: Learner,
+        learning_rate: LearningRate,
+        fleet: Fleet | None = None,
+        evaluation: Evaluation | None = None,
     ) -> None:
-        self.num_clients = data.num_clients
-        self.learning_rate = learning_rate
-        self._clock = None if fleet is None else Clock(fleet, data.num_clients)
-        self._data = pack(data)
-        self._kernels = kernels(data.num_classes)
+        self.num_clients = len(learner.sizes)
+        self._learner = learner
+        self._learning_rate = learning_rate
+        self._clock = None if fleet is None else Clock(fleet, self.num_clients)
+        self._evaluation = evaluation or Evaluation()
+        self._all = learner.samples()
+        self._some = self._all
+        wanted = self._evaluation.subset
+        if wanted is not None and wanted < len(learner.labels):
+            self._some = learner.samples(stratified_rows(learner.labels, wanted))
+
+    def warm_up(self) -> None:
+        """Compile what a run needs, or read it from the disk: seconds the first time."""
+        self.run(1, 1, Stop(max_rounds=1))
 
     def run(
         self,
@@ -91,29 +100,37 @@ class Simulator:
         seed: int = 0,
         progress: Callable[[RoundRecord], None] | None = None,
     ) -> RunRecord:
-        """Train from zero weights until `stop` says so."""
+        """Train from the learner's first weights until `stop` says so."""
         self._check(clients_per_round, local_steps, stop)
         rounds: list[RoundRecord] = []
-        status: Status = "rounds"
+        status: Status | None = None
         below, seconds, joules = 0, 0.0, 0.0
-        for record in self._rounds(clients_per_round, local_steps, seed):
-            if not math.isfinite(record.loss):
-                status = "diverged"
-                break
+        weights = self._learner.initial(seed)
+        cohort: tuple[int, ...] = ()
+        near = False
+        while status is None:
+            round_ = len(rounds)
+            if round_ > 0:
+                cohort = self._train(weights, clients_per_round, local_steps, seed, round_)
+            took_s, used_j = self._price(cohort, local_steps)
+            seconds, joules = seconds + took_s, joules + used_j
+            status = _exhausted(stop, round_, seconds, joules)
+            loss = accuracy = None
+            if near or status or round_ % self._evaluation.every == 0:
+                loss, accuracy = self._measure(weights, stop, last=status is not None)
+                if not math.isfinite(loss):
+                    status = "diverged"
+                    break
+                near = stop.is_near(loss, NEAR)
+                below = below + 1 if stop.is_reached(loss) else 0
+                status = "target" if below >= stop.patience else status
+            record = RoundRecord(
+                round=round_, loss=loss, accuracy=accuracy, cohort=cohort, seconds=took_s,
+                joules=used_j,
+            )  # fmt: skip
             rounds.append(record)
             if progress is not None:
                 progress(record)
-            below = below + 1 if self._arrived(record, stop) else 0
-            seconds, joules = seconds + record.seconds, joules + record.joules
-            if below >= stop.patience:
-                status = "target"
-            elif seconds > stop.max_time_s:
-                status = "time"
-            elif joules > stop.max_energy_j:
-                status = "energy"
-            elif record.round < stop.max_rounds:
-                continue
-            break
         return RunRecord(
             clients_per_round=clients_per_round,
             local_steps=local_steps,
@@ -123,47 +140,66 @@ class Simulator:
         )
 
     def run_all(
-        self, jobs: Iterable[Job], stop: Stop, *, threads: int | None = None
+        self,
+        jobs: Iterable[Job],
+        stop: Stop,
+        *,
+        threads: int | None = None,
+        progress: Callable[[Job, RoundRecord], None] | None = None,
     ) -> Iterator[RunRecord]:
-        """Make many runs, one thread each, in the order of the jobs."""
+        """Make many runs, one thread each, in the order of the jobs.
+
+        Leaving the iteration early ends the runs under way. `progress` is called from the threads.
+        """
+        left = Event()
 
         def make(job: Job) -> RunRecord:
-            return self.run(job.clients_per_round, job.local_steps, stop, seed=job.seed)
+            def report(record: RoundRecord) -> None:
+                if left.is_set():
+                    raise CancelledError
+                if progress is not None:
+                    progress(job, record)
 
-        with ThreadPoolExecutor(threads or os.cpu_count()) as pool:
+            return self.run(
+                job.clients_per_round, job.local_steps, stop, seed=job.seed, progress=report
+            )
+
+        pool = ThreadPoolExecutor(threads or os.cpu_count())
+        try:
             yield from pool.map(make, jobs)
+        finally:
+            left.set()
+            pool.shutdown(cancel_futures=True)
 
-    @staticmethod
-    def _arrived(record: RoundRecord, stop: Stop) -> bool:
-        return stop.target_loss is not None and record.loss <= stop.target_loss
+    def _train(
+        self, weights: FloatArray, clients_per_round: int, steps: int, seed: int, round_: int
+    ) -> tuple[int, ...]:
+        cohort = draw_cohort(seed, round_, self.num_clients, clients_per_round)
+        sizes = self._learner.sizes[cohort]
+        self._learner.train_round(
+            weights,
+            cohort,
+            sizes / sizes.sum(),
+            steps,
+            self._learning_rate.at(round_ - 1),
+            seed,
+            round_,
+        )
+        return tuple(cohort.tolist())
 
-    def _rounds(self, clients_per_round: int, steps: int, seed: int) -> Iterator[RoundRecord]:
-        data, kernel = self._data, self._kernels
-        weights = np.zeros(data.num_classes * data.width, dtype=np.float32)
-        loss, accuracy = self._evaluate(weights)
-        yield RoundRecord(round=0, loss=loss, accuracy=accuracy, cohort=(), seconds=0.0, joules=0.0)
-        round_ = 0
-        while True:
-            round_ += 1
-            cohort = draw_cohort(seed, round_, self.num_clients, clients_per_round)
-            rate = self.learning_rate.at(round_ - 1)
-            kernel.train_round(
-                weights, data.rows, data.labels, data.starts, cohort, steps, rate, seed, round_,
-                data.used, data.width,
-            )  # fmt: skip
-            loss, accuracy = self._evaluate(weights)
-            clients = tuple(cohort.tolist())
-            seconds, joules = self._clock.round_cost(clients, steps) if self._clock else (0.0, 0.0)
-            yield RoundRecord(
-                round=round_, loss=loss, accuracy=accuracy, cohort=clients, seconds=seconds,
-                joules=joules,
-            )  # fmt: skip
+    def _price(self, cohort: tuple[int, ...], local_steps: int) -> tuple[float, float]:
+        if self._clock is None or not cohort:
+            return 0.0, 0.0
+        return self._clock.round_cost(cohort, local_steps)
 
-    def _evaluate(self, weights: FloatArray) -> tuple[float, float]:
-        data = self._data
+    def _measure(self, weights: FloatArray, stop: Stop, *, last: bool) -> tuple[float, float]:
+        """Loss and accuracy, on all samples where it matters."""
         if not np.isfinite(weights).all():
             return math.nan, math.nan
-        return self._kernels.evaluate(weights, data.columns, data.labels, data.used, data.width)
+        loss, accuracy = self._learner.evaluate(weights, self._some)
+        if self._some is not self._all and (last or stop.is_near(loss, NEAR)):
+            loss, accuracy = self._learner.evaluate(weights, self._all)
+        return loss, accuracy
 
     def _check(self, clients_per_round: int, local_steps: int, stop: Stop) -> None:
         problems = []
@@ -178,3 +214,11 @@ class Simulator:
             problems.append(f"`max_rounds >= 1` must hold, but got max_rounds={stop.max_rounds}.")
         if problems:
             raise InputError(problems)
+
+
+def _exhausted(stop: Stop, round_: int, seconds: float, joules: float) -> Status | None:
+    if seconds > stop.max_time_s:
+        return "time"
+    if joules > stop.max_energy_j:
+        return "energy"
+    return "rounds" if round_ >= stop.max_rounds else None

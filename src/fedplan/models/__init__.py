@@ -1,0 +1,6 @@
+"""What learns: models bound to the clients' data, with compiled local training."""
+
+from fedplan.models.learner import Learner
+from fedplan.models.logistic import Logistic
+
+__all__ = ["Learner", "Logistic"]

@@ -1,0 +1,83 @@
+"""Learner: a model bound to the clients' data; the one seam between models and FedAvg.
+
+A new model is one file with one such class.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedplan.errors import InputError
+
+FloatArray = NDArray[np.float32]
+IntArray = NDArray[np.int64]
+
+
+class Learner(Protocol):
+    """What FedAvg needs of a model and its data.
+
+    Weights are one flat float32 array, in whatever order suits the model. Every method may be
+    called from several threads at once.
+    """
+
+    labels: IntArray  # of every training sample, client after client
+    sizes: IntArray  # samples of each client
+
+    def initial(self, seed: int) -> FloatArray:
+        """The weights before training, the same for the same seed."""
+        ...
+
+    def train_round(
+        self,
+        weights: FloatArray,
+        cohort: IntArray,
+        shares: NDArray[np.float64],
+        local_steps: int,
+        rate: float,
+        seed: int,
+        round_: int,
+    ) -> None:
+        """Move `weights` by sum over k of shares_k * (w_k - weights), in place.
+
+        w_k are the weights of client k of the cohort after its local steps of SGD from `weights`,
+        each on a fresh uniform batch without replacement. Its draws depend on (seed, round_,
+        client) alone.
+        """
+        ...
+
+    def samples(self, rows: IntArray | None = None) -> Any:
+        """The training samples, or these rows of them, laid out for `evaluate`."""
+        ...
+
+    def test_samples(self) -> Any | None:
+        """Samples no client trains on, laid out for `evaluate`; None where there are none."""
+        ...
+
+    def evaluate(self, weights: FloatArray, samples: Any) -> tuple[float, float]:
+        """Mean loss and accuracy over these samples."""
+        ...
+
+
+def stratified_rows(labels: IntArray, count: int) -> IntArray:
+    """About `count` rows spread evenly over each class in turn, every class at least once.
+
+    Evenly over the samples of a class, and so over the clients that hold it.
+
+    >>> stratified_rows(np.array([0, 0, 0, 0, 1, 1]), 3).tolist()
+    [1, 3, 5]
+    """
+    chosen = []
+    for label in np.unique(labels):
+        rows = np.flatnonzero(labels == label)
+        wanted = min(rows.size, max(1, round(rows.size * count / labels.size)))
+        chosen.append(rows[((np.arange(wanted) + 0.5) * rows.size / wanted).astype(np.int64)])
+    return np.sort(np.concatenate(chosen))
+
+
+def check_batch_size(batch_size: int) -> None:
+    """Refuse an empty batch."""
+    if batch_size < 1:
+        raise InputError(f"`batch_size >= 1` must hold, but got batch_size={batch_size}.")
