@@ -234,7 +234,7 @@ def test_sparse_evaluation_trains_the_same_and_still_finds_the_first_crossing():
         early = [(r.round, r.loss) for r in run.rounds if r.round < 10]
         assert all((loss is None) == (r % evaluation.every != 0) for r, loss in early)
         if evaluation.subset:
-            measured = [(loss, free.losses[r]) for r, loss in early if loss is not None]
+            measured = [(loss, free.losses[r]) for r, loss in early[1:] if loss is not None]
             assert all(a != b and a == pytest.approx(b, rel=0.05) for a, b in measured)
 
 
