@@ -11,27 +11,16 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from models import logistic_reference as reference
+from models.clients import small_clients
 from scipy.stats import chisquare
-from simulation import reference
 
 from fedplan import Fleet, InputError
 from fedplan.models import Logistic
 from fedplan.models.draws import draw_cohort
 from fedplan.records import Stop
 from fedplan.simulation import Clock, Evaluation, Job, LearningRate, Simulator
-from fedplan.tasks import FederatedData, federate, mnist_mini, synthetic, two_labels_balanced
-
-
-def small_clients(num_features=60, num_classes=10, sizes=(64, 17, 1, 33, 50), seed=0):
-    """Clients with no more samples than a batch, so that every step is full-batch."""
-    random = np.random.default_rng(seed)
-    n = sum(sizes)
-    return FederatedData(
-        x=random.normal(size=(n, num_features)).astype(np.float32),
-        y=random.integers(0, num_classes, n),
-        starts=np.concatenate([[0], np.cumsum(sizes)]),
-        num_classes=num_classes,
-    )
+from fedplan.tasks import federate, mnist_mini, synthetic, two_labels_balanced
 
 
 @pytest.mark.parametrize("num_features", [1, 15, 16, 31, 60, 100])
@@ -50,56 +39,6 @@ def test_full_batch_training_equals_the_reference(num_features, num_classes):
     assert run.losses[0] == pytest.approx(math.log(num_classes), rel=1e-6)
     assert run.losses[1:] == pytest.approx(losses, rel=1e-5)
     assert [r.accuracy for r in run.rounds[1:]] == pytest.approx([a for _, a in expected], abs=0.02)
-
-
-def one_client_round(learner, weights, client, steps, rate, seed=0, round_=1):
-    learner.train_round(weights, np.array([client]), np.ones(1), steps, rate, seed, round_)
-
-
-def test_weights_after_thirty_steps_equal_the_reference():
-    data = small_clients()
-    learner = Logistic(data)
-    weights = learner.initial(0)
-    one_client_round(learner, weights, 0, 30, 0.05)
-    expected = np.zeros((10, 61))
-    for _ in range(30):
-        expected -= 0.05 * reference.gradient(expected, data.x[:64], data.y[:64])
-    assert np.abs(learner.unpack(weights) - expected).max() <= 1e-5 * np.abs(expected).max()
-
-
-def test_shares_that_do_not_add_up_to_one_keep_part_of_the_old_weights():
-    learner = Logistic(small_clients())
-    start = np.random.default_rng(0).normal(size=learner.initial(0).size).astype(np.float32)
-    ends = []
-    for client in (0, 3):
-        ends.append(start.copy())
-        one_client_round(learner, ends[-1], client, 4, 0.05)
-    moved = start.copy()
-    learner.train_round(moved, np.array([0, 3]), np.array([0.5, 0.2]), 4, 0.05, 0, 1)
-    expected = start + 0.5 * (ends[0] - start) + 0.2 * (ends[1] - start)
-    assert moved == pytest.approx(expected, abs=1e-5)
-
-
-def test_batches_are_uniform_and_without_replacement():
-    # One step from zero weights with one feature a sample: the gradient tells who was drawn.
-    size = 80
-    data = FederatedData(
-        x=np.eye(size, dtype=np.float32),
-        y=np.zeros(size, dtype=np.int64),
-        starts=[0, size],
-        num_classes=2,
-    )
-    learner = Logistic(data)
-    times = np.zeros(size)
-    for seed in range(400):
-        weights = learner.initial(0)
-        one_client_round(learner, weights, 0, 1, 64.0, seed)
-        drawn = weights[:size] / 0.5
-        assert drawn.sum() == pytest.approx(64) and set(drawn.round(5)) <= {0.0, 1.0}
-        times += drawn
-    # Draws of a batch are without replacement, so the spread is less than that of a multinomial.
-    assert chisquare(times).pvalue > 0.01
-    assert times.std() < 1.5 * math.sqrt(400 * 0.8 * 0.2)
 
 
 def test_cohorts_are_uniform_over_all_subsets():
@@ -211,8 +150,6 @@ def test_wrong_requests_are_refused_all_at_once():
     with pytest.raises(InputError) as error:
         Evaluation(every=0, subset=0)
     assert len(error.value.problems) == 2
-    with pytest.raises(InputError, match="batch_size >= 1"):
-        Logistic(small_clients(), batch_size=0)
 
 
 def test_sparse_evaluation_trains_the_same_and_still_finds_the_first_crossing():

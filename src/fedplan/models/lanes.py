@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import numba
+import numpy as np
 from llvmlite import ir
 from numba import njit, types
 from numba.core import cgutils
@@ -18,9 +19,9 @@ from numba.core.datamodel.registry import register_default
 from numba.extending import intrinsic
 
 LANES = 16
-_VECTOR = ir.VectorType(ir.FloatType(), LANES)
+VECTOR = ir.VectorType(ir.FloatType(), LANES)
 _INTS = ir.VectorType(ir.IntType(32), LANES)
-_INDEX = ir.IntType(64)
+INDEX = ir.IntType(64)
 _SQRT_HALF_BITS = 0x3F3504F3
 
 
@@ -35,34 +36,55 @@ vector = _Vector()
 @register_default(_Vector)
 class _VectorModel(PrimitiveModel):
     def __init__(self, manager: Any, frontend: Any) -> None:
-        super().__init__(manager, frontend, _VECTOR)
+        super().__init__(manager, frontend, VECTOR)
 
 
-def _data(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+def emit_data(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+    """The pointer to an array's first entry."""
     return context.make_array(kind)(context, builder, value).data
 
 
-def _load(builder: Any, data: Any, at: Any) -> Any:
-    value = builder.load(builder.bitcast(builder.gep(data, [at]), _VECTOR.as_pointer()))
+def emit_load(builder: Any, data: Any, at: Any) -> Any:
+    """Sixteen floats from data[at] on, wherever that lies in memory."""
+    value = builder.load(builder.bitcast(builder.gep(data, [at]), VECTOR.as_pointer()))
     value.align = 4
     return value
 
 
-def _store(builder: Any, value: Any, data: Any, at: Any) -> None:
-    slot = builder.bitcast(builder.gep(data, [at]), _VECTOR.as_pointer())
+def emit_store(builder: Any, value: Any, data: Any, at: Any) -> None:
+    """Sixteen floats into data[at] and on."""
+    slot = builder.bitcast(builder.gep(data, [at]), VECTOR.as_pointer())
     builder.store(value, slot).align = 4
 
 
-def _splat(builder: Any, scalar: Any) -> Any:
-    empty = ir.Constant(_VECTOR, ir.Undefined)
+def emit_splat(builder: Any, scalar: Any) -> Any:
+    """Sixteen times the same float."""
+    empty = ir.Constant(VECTOR, ir.Undefined)
     first = builder.insert_element(empty, scalar, ir.Constant(ir.IntType(32), 0))
     return builder.shuffle_vector(first, empty, ir.Constant(_INTS, [0] * LANES))
 
 
-def _call(builder: Any, name: str, *args: Any) -> Any:
-    kind = ir.FunctionType(_VECTOR, [_VECTOR] * len(args))
+def emit_call(builder: Any, name: str, *args: Any) -> Any:
+    """One of LLVM's own functions on vectors."""
+    kind = ir.FunctionType(VECTOR, [VECTOR] * len(args))
     full = f"llvm.{name}.v{LANES}f32"
     return builder.call(cgutils.get_or_insert_function(builder.module, kind, full), args)
+
+
+def emit_sum(builder: Any, value: Any) -> Any:
+    """The sum of sixteen lanes, by halves."""
+    for step in (8, 4, 2, 1):
+        mask = ir.Constant(_INTS, [lane ^ step for lane in range(LANES)])
+        value = builder.fadd(value, builder.shuffle_vector(value, value, mask))
+    return builder.extract_element(value, ir.Constant(ir.IntType(32), 0))
+
+
+@njit(inline="always")
+def aligned_zeros(size):  # type: ignore[no-untyped-def]
+    """Zeros that begin at a cache line, so that no vector straddles two."""
+    array = np.zeros(size + LANES, np.float32)
+    skip = (-array.ctypes.data % 64) // 4
+    return array[skip : skip + size]
 
 
 @intrinsic
@@ -70,7 +92,7 @@ def load(_context, array, at):  # type: ignore[no-untyped-def]
     """array[at : at + 16]."""
 
     def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        return _load(builder, _data(context, builder, signature.args[0], args[0]), args[1])
+        return emit_load(builder, emit_data(context, builder, signature.args[0], args[0]), args[1])
 
     return vector(array, types.intp), generate
 
@@ -80,7 +102,8 @@ def store(_context, array, at, value):  # type: ignore[no-untyped-def]
     """array[at : at + 16] = value."""
 
     def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        _store(builder, args[2], _data(context, builder, signature.args[0], args[0]), args[1])
+        data = emit_data(context, builder, signature.args[0], args[0])
+        emit_store(builder, args[2], data, args[1])
         return context.get_dummy_value()
 
     return types.none(array, types.intp, vector), generate
@@ -91,7 +114,7 @@ def splat(_context, scalar):  # type: ignore[no-untyped-def]
     """Sixteen times the same float."""
 
     def generate(_target, builder, _signature, args):  # type: ignore[no-untyped-def]
-        return _splat(builder, args[0])
+        return emit_splat(builder, args[0])
 
     return vector(types.float32), generate
 
@@ -112,18 +135,19 @@ def _function(name: str, arity: int) -> Any:
 
         @intrinsic
         def apply(_context, a):  # type: ignore[no-untyped-def]
-            return vector(vector), lambda _t, builder, _s, args: _call(builder, name, *args)
+            return vector(vector), lambda _t, builder, _s, args: emit_call(builder, name, *args)
     elif arity == 2:
 
         @intrinsic
         def apply(_context, a, b):  # type: ignore[no-untyped-def]
-            return vector(vector, vector), lambda _t, builder, _s, args: _call(builder, name, *args)
+            kind = vector(vector, vector)
+            return kind, lambda _t, builder, _s, args: emit_call(builder, name, *args)
     else:
 
         @intrinsic
         def apply(_context, a, b, c):  # type: ignore[no-untyped-def]
             kind = vector(vector, vector, vector)
-            return kind, lambda _t, builder, _s, args: _call(builder, name, *args)
+            return kind, lambda _t, builder, _s, args: emit_call(builder, name, *args)
 
     return apply
 
@@ -134,6 +158,32 @@ maximum = _function("maxnum", 2)
 nearest = _function("rint", 1)
 
 
+def _select(comparison: str) -> Any:
+    @intrinsic
+    def choose(_context, a, b, when, otherwise):  # type: ignore[no-untyped-def]
+        def generate(_target, builder, _signature, args):  # type: ignore[no-untyped-def]
+            chosen = builder.fcmp_ordered(comparison, args[0], args[1])
+            return builder.select(chosen, args[2], args[3])
+
+        return vector(vector, vector, vector, vector), generate
+
+    return choose
+
+
+# Lane by lane, the third where the first compares so with the second, the fourth elsewhere.
+where_greater, where_equal = _select(">"), _select("==")
+
+
+@intrinsic
+def lane_sum(_context, x):  # type: ignore[no-untyped-def]
+    """The sum of the sixteen lanes."""
+
+    def generate(_target, builder, _signature, args):  # type: ignore[no-untyped-def]
+        return emit_sum(builder, args[0])
+
+    return types.float32(vector), generate
+
+
 @intrinsic
 def power_of_two(_context, exponent):  # type: ignore[no-untyped-def]
     """2**e for whole e between -126 and 127."""
@@ -141,7 +191,7 @@ def power_of_two(_context, exponent):  # type: ignore[no-untyped-def]
     def generate(_target, builder, _signature, args):  # type: ignore[no-untyped-def]
         whole = builder.fptosi(args[0], _INTS)
         biased = builder.add(whole, ir.Constant(_INTS, [127] * LANES))
-        return builder.bitcast(builder.shl(biased, ir.Constant(_INTS, [23] * LANES)), _VECTOR)
+        return builder.bitcast(builder.shl(biased, ir.Constant(_INTS, [23] * LANES)), VECTOR)
 
     return vector(vector), generate
 
@@ -177,7 +227,7 @@ def exponent(_context, x):  # type: ignore[no-untyped-def]
         bits = builder.bitcast(args[0], _INTS)
         shifted = builder.sub(bits, ir.Constant(_INTS, [_SQRT_HALF_BITS] * LANES))
         whole = builder.ashr(shifted, ir.Constant(_INTS, [23] * LANES))
-        return builder.sitofp(whole, _VECTOR)
+        return builder.sitofp(whole, VECTOR)
 
     return vector(vector), generate
 
@@ -208,13 +258,13 @@ def transpose(_context, source, offsets, first, column, target, at, stride):  # 
     """target[at + f * stride + i] = source[offsets[first + i] + column + f], f and i below 16."""
 
     def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        data = _data(context, builder, signature.args[0], args[0])
-        places = _data(context, builder, signature.args[1], args[1])
-        out = _data(context, builder, signature.args[4], args[4])
+        data = emit_data(context, builder, signature.args[0], args[0])
+        places = emit_data(context, builder, signature.args[1], args[1])
+        out = emit_data(context, builder, signature.args[4], args[4])
         rows = []
         for i in range(LANES):
-            place = builder.gep(places, [builder.add(args[2], ir.Constant(_INDEX, i))])
-            rows.append(_load(builder, data, builder.add(builder.load(place), args[3])))
+            place = builder.gep(places, [builder.add(args[2], ir.Constant(INDEX, i))])
+            rows.append(emit_load(builder, data, builder.add(builder.load(place), args[3])))
         for step in (8, 4, 2, 1):  # swap ever smaller off-diagonal blocks
             low = [LANES + (lane ^ step) if lane & step else lane for lane in range(LANES)]
             high = [LANES + lane if lane & step else lane | step for lane in range(LANES)]
@@ -224,8 +274,8 @@ def transpose(_context, source, offsets, first, column, target, at, stride):  # 
                     rows[i] = builder.shuffle_vector(a, b, ir.Constant(_INTS, low))
                     rows[i | step] = builder.shuffle_vector(a, b, ir.Constant(_INTS, high))
         for f in range(LANES):
-            offset = builder.mul(args[6], ir.Constant(_INDEX, f))
-            _store(builder, rows[f], out, builder.add(args[5], offset))
+            offset = builder.mul(args[6], ir.Constant(INDEX, f))
+            emit_store(builder, rows[f], out, builder.add(args[5], offset))
         return context.get_dummy_value()
 
     kind = types.none(source, offsets, types.intp, types.intp, target, types.intp, types.intp)
@@ -233,38 +283,39 @@ def transpose(_context, source, offsets, first, column, target, at, stride):  # 
 
 
 @intrinsic
-def dot_tile(_context, xt, at, stride, w, row, width, features, out, classes):  # type: ignore[no-untyped-def]
-    """out[(row + c) * stride + at] = sum over f of xt[f * stride + at] * w[(row + c) * width + f].
+def dot_tile(_context, xt, at, stride, w, row, row_step, step, count, out, rows):  # type: ignore[no-untyped-def]
+    """out[r * stride + at] = sum over i of xt[i * stride + at] * w[r * row_step + i * step].
 
-    Sixteen samples at once for `classes` (a literal) rows of w, all sums held in registers.
+    Sixteen samples at once, i below `count`, for `rows` (a literal) rows r from `row` on, with all
+    sums held in registers.
     """
-    if not isinstance(classes, types.IntegerLiteral):
+    if not isinstance(rows, types.IntegerLiteral):
         return None
-    count = classes.literal_value
+    tile = rows.literal_value
 
     def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        samples = _data(context, builder, signature.args[0], args[0])
-        weights = _data(context, builder, signature.args[3], args[3])
-        target = _data(context, builder, signature.args[7], args[7])
-        position, step, row_, width_ = args[1], args[2], args[4], args[5]
-        zero = ir.Constant(_VECTOR, [0.0] * LANES)
-        sums = [cgutils.alloca_once_value(builder, zero) for _ in range(count)]
-        bases = [
-            builder.mul(builder.add(row_, ir.Constant(_INDEX, c)), width_) for c in range(count)
-        ]
-        with cgutils.for_range(builder, args[6], intp=_INDEX) as loop:
-            x = _load(builder, samples, builder.add(builder.mul(loop.index, step), position))
+        samples = emit_data(context, builder, signature.args[0], args[0])
+        weights = emit_data(context, builder, signature.args[3], args[3])
+        target = emit_data(context, builder, signature.args[8], args[8])
+        position, stride_, row_step_, step_ = args[1], args[2], args[5], args[6]
+        zero = ir.Constant(VECTOR, [0.0] * LANES)
+        sums = [cgutils.alloca_once_value(builder, zero) for _ in range(tile)]
+        lines = [builder.add(args[4], ir.Constant(INDEX, r)) for r in range(tile)]
+        bases = [builder.mul(line, row_step_) for line in lines]
+        with cgutils.for_range(builder, args[7], intp=INDEX) as loop:
+            x = emit_load(builder, samples, builder.add(builder.mul(loop.index, stride_), position))
+            inner = builder.mul(loop.index, step_)
             for total, base in zip(sums, bases, strict=True):
-                weight = builder.load(builder.gep(weights, [builder.add(base, loop.index)]))
-                new = _call(builder, "fma", x, _splat(builder, weight), builder.load(total))
+                weight = builder.load(builder.gep(weights, [builder.add(base, inner)]))
+                new = emit_call(builder, "fma", x, emit_splat(builder, weight), builder.load(total))
                 builder.store(new, total)
-        for c, total in enumerate(sums):
-            at_row = builder.mul(builder.add(row_, ir.Constant(_INDEX, c)), step)
-            _store(builder, builder.load(total), target, builder.add(at_row, position))
+        for line, total in zip(lines, sums, strict=True):
+            place = builder.add(builder.mul(line, stride_), position)
+            emit_store(builder, builder.load(total), target, place)
         return context.get_dummy_value()
 
     i = types.intp
-    return types.none(xt, i, i, w, i, i, i, out, classes), generate
+    return types.none(xt, i, i, w, i, i, i, i, out, rows), generate
 
 
 @intrinsic
@@ -278,32 +329,33 @@ def outer_tile(_context, x, offsets, count, column, p, row, stride, w, width, sc
     rows = classes.literal_value
 
     def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        samples = _data(context, builder, signature.args[0], args[0])
-        places = _data(context, builder, signature.args[1], args[1])
-        errors = _data(context, builder, signature.args[4], args[4])
-        weights = _data(context, builder, signature.args[7], args[7])
+        samples = emit_data(context, builder, signature.args[0], args[0])
+        places = emit_data(context, builder, signature.args[1], args[1])
+        errors = emit_data(context, builder, signature.args[4], args[4])
+        weights = emit_data(context, builder, signature.args[7], args[7])
         column_, row_, step, width_ = args[3], args[5], args[6], args[8]
-        half = ir.Constant(_INDEX, LANES)
-        zero = ir.Constant(_VECTOR, [0.0] * LANES)
+        half = ir.Constant(INDEX, LANES)
+        zero = ir.Constant(VECTOR, [0.0] * LANES)
         sums = [cgutils.alloca_once_value(builder, zero) for _ in range(2 * rows)]
-        lines = [builder.add(row_, ir.Constant(_INDEX, c)) for c in range(rows)]
-        with cgutils.for_range(builder, args[2], intp=_INDEX) as loop:
+        lines = [builder.add(row_, ir.Constant(INDEX, c)) for c in range(rows)]
+        with cgutils.for_range(builder, args[2], intp=INDEX) as loop:
             start = builder.add(builder.load(builder.gep(places, [loop.index])), column_)
-            x = (_load(builder, samples, start), _load(builder, samples, builder.add(start, half)))
+            x = [emit_load(builder, samples, at) for at in (start, builder.add(start, half))]
             for c, line in enumerate(lines):
                 place = builder.add(builder.mul(line, step), loop.index)
-                error = _splat(builder, builder.load(builder.gep(errors, [place])))
+                error = emit_splat(builder, builder.load(builder.gep(errors, [place])))
                 for part in range(2):
                     total = sums[2 * c + part]
-                    builder.store(_call(builder, "fma", x[part], error, builder.load(total)), total)
-        factor = _splat(builder, args[9])
+                    new = emit_call(builder, "fma", x[part], error, builder.load(total))
+                    builder.store(new, total)
+        factor = emit_splat(builder, args[9])
         for c, line in enumerate(lines):
             for part in range(2):
                 place = builder.add(builder.mul(line, width_), column_)
-                place = builder.add(place, ir.Constant(_INDEX, part * LANES))
-                old = _load(builder, weights, place)
-                new = _call(builder, "fma", builder.load(sums[2 * c + part]), factor, old)
-                _store(builder, new, weights, place)
+                place = builder.add(place, ir.Constant(INDEX, part * LANES))
+                old = emit_load(builder, weights, place)
+                new = emit_call(builder, "fma", builder.load(sums[2 * c + part]), factor, old)
+                emit_store(builder, new, weights, place)
         return context.get_dummy_value()
 
     i = types.intp

@@ -18,22 +18,9 @@ from numba import float32, njit
 from numpy.typing import NDArray
 
 from fedplan.models.draws import STEP, below, stream
-from fedplan.models.lanes import (
-    add,
-    constant,
-    divide,
-    dot_tile,
-    exp,
-    load,
-    log,
-    maximum,
-    multiply,
-    outer_tile,
-    store,
-    subtract,
-    transpose,
-)
+from fedplan.models.lanes import dot_tile, outer_tile, transpose
 from fedplan.models.learner import FloatArray, IntArray, check_batch_size
+from fedplan.models.softmax import is_best, log_sum_exp, softmax
 from fedplan.tasks.dataset import FederatedData
 
 BATCH = 64  # samples of a step, and of a block of the evaluation
@@ -133,22 +120,6 @@ class Samples:
     labels: IntArray
 
 
-@njit(inline="always")
-def softmax(scores, s, stride, classes):  # type: ignore[no-untyped-def]
-    """Scores of samples s to s + 15 into probabilities, in place; class c starts at c * stride."""
-    top = load(scores, s)
-    for c in range(1, classes):
-        top = maximum(top, load(scores, c * stride + s))
-    total = constant(0.0)
-    for c in range(classes):
-        e = exp(subtract(load(scores, c * stride + s), top))
-        store(scores, c * stride + s, e)
-        total = add(total, e)
-    scale = divide(constant(1.0), total)
-    for c in range(classes):
-        store(scores, c * stride + s, multiply(load(scores, c * stride + s), scale))
-
-
 @dataclass(frozen=True, slots=True)
 class _Kernels:
     """The compiled functions for one number of classes and of rows a tile: both shape the code."""
@@ -213,7 +184,7 @@ def _train_round(classes: int, tile: int) -> Any:
                     for f in range(0, used, 16):
                         transpose(rows, offsets, s, f, columns, f * stride + s, stride)
                     for c in range(0, classes, tile):
-                        dot_tile(columns, s, stride, local, c, width, used, scores, tile)
+                        dot_tile(columns, s, stride, local, c, width, 1, used, scores, tile)
                     softmax(scores, s, stride, classes)
                 for s in range(batch):
                     scores[chosen[s] * stride + s] -= float32(1.0)
@@ -239,23 +210,12 @@ def _evaluate(classes: int, tile: int) -> Any:
             data = columns[block * used * BATCH : (block + 1) * used * BATCH]
             for s in range(0, BATCH, 16):
                 for c in range(0, classes, tile):
-                    dot_tile(data, s, BATCH, weights, c, width, used, scores, tile)
-                top = load(scores, s)
-                for c in range(1, classes):
-                    top = maximum(top, load(scores, c * BATCH + s))
-                total = constant(0.0)
-                for c in range(classes):
-                    total = add(total, exp(subtract(load(scores, c * BATCH + s), top)))
-                store(losses, s, add(top, log(total)))
+                    dot_tile(data, s, BATCH, weights, c, width, 1, used, scores, tile)
+                log_sum_exp(scores, s, BATCH, classes, losses)
             for s in range(min(BATCH, labels.size - block * BATCH)):
                 label = labels[block * BATCH + s]
-                score = scores[label * BATCH + s]
-                loss += losses[s] - score
-                best = True  # of equal scores the first class counts, as argmax has it
-                for c in range(classes):
-                    other = scores[c * BATCH + s]
-                    best &= other < score or (other == score and c >= label)
-                right += best
+                loss += losses[s] - scores[label * BATCH + s]
+                right += is_best(scores, s, BATCH, classes, label)
         return loss / labels.size, right / labels.size
 
     return evaluate
