@@ -46,3 +46,21 @@ def draw_cohort(seed: int, round_: int, num_clients: int, clients_per_round: int
         r = j + below(state, num_clients - j)
         deck[j], deck[r] = deck[r], deck[j]
     return np.sort(deck[:clients_per_round])
+
+
+@njit(nogil=True, cache=True)
+def draw_batches(seed: int, round_: int, client: int, size: int, batch: int, steps: int):  # type: ignore[no-untyped-def]
+    """Rows of every step's batch, shape (steps, batch): each uniform, without replacement.
+
+    The compiled models draw the same ones as they go.
+    """
+    deck = np.arange(size)
+    batches = np.empty((steps, batch), np.int64)
+    state = stream(seed, round_, client)
+    for step in range(steps):
+        for j in range(batch):
+            state += STEP
+            r = j + below(state, size - j)
+            deck[j], deck[r] = deck[r], deck[j]
+            batches[step, j] = deck[j]
+    return batches

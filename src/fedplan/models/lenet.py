@@ -73,8 +73,8 @@ TILE_1, TILE_2, TILE_INPUTS, TILE_HIDDEN = 6, 4, 10, 12
 class LeNet5:
     """LeNet-5 on one federated data set of 28 x 28 images in at most ten classes.
 
-    Starts from normal weights of variance 2 / inputs, drawn from the seed, and zero biases.
-    `unpack` gives the layers' weights.
+    Starts from normal weights and biases of variance 1 / (3 inputs), drawn from the seed: the
+    spread of PyTorch's default. `unpack` gives the layers' weights.
     """
 
     def __init__(self, data: FederatedData, *, batch_size: int = 64) -> None:
@@ -86,12 +86,14 @@ class LeNet5:
         self._batch_size = batch_size
 
     def initial(self, seed: int) -> FloatArray:
-        """Normal weights of variance 2 / inputs, zero biases."""
+        """Normal weights and biases of variance 1 / (3 inputs)."""
         random = np.random.default_rng(seed)
         weights = np.zeros(SIZE, dtype=np.float32)
-        for layer in self.unpack(weights)[::2]:
-            spread = math.sqrt(2 / math.prod(layer.shape[1:]))
+        layers = self.unpack(weights)
+        for layer, bias in zip(layers[::2], layers[1::2], strict=True):
+            spread = 1 / math.sqrt(3 * math.prod(layer.shape[1:]))
             layer[:] = random.normal(scale=spread, size=layer.shape)
+            bias[:] = random.normal(scale=spread, size=bias.shape)
         return weights
 
     @staticmethod

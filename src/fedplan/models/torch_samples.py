@@ -1,0 +1,155 @@
+"""Samples: the clients' datasets, whatever their kind, read once into tensors."""
+
+from __future__ import annotations
+
+import operator
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch.utils.data import TensorDataset
+
+from fedplan.errors import InputError
+
+
+class Dataset(Protocol):
+    """A map-style dataset of pairs (x, label): a TensorDataset, a Subset, a list of pairs."""
+
+    def __len__(self) -> int:
+        """Number of samples."""
+        ...
+
+    def __getitem__(self, index: int, /) -> Any:
+        """One pair."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Samples:
+    """Samples as tensors: x of shape (samples, ...), labels y of shape (samples,)."""
+
+    x: torch.Tensor
+    y: torch.Tensor
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+
+class _DatasetError(Exception):
+    """What is wrong with one dataset, and the kind of problem, so that many count as one."""
+
+    def __init__(self, kind: str, message: str) -> None:
+        super().__init__(message)
+        self.kind = kind
+
+
+def read_samples(
+    clients: Sequence[Dataset], test: Dataset | None
+) -> tuple[list[Samples], Samples | None]:
+    """Each client's samples, and the test samples, all of one shape.
+
+    Fractions become float32; whole numbers, such as tokens, stay as they are.
+    """
+    named = [(f"client {k}", dataset) for k, dataset in enumerate(clients)]
+    if not named:
+        raise InputError("clients must hold at least one dataset, but holds none.")
+    if test is not None:
+        named.append(("test", test))
+    read: list[Samples] = []
+    problems: dict[str, list[str]] = defaultdict(list)
+    first = ""
+    for name, dataset in named:
+        try:
+            samples = _read(dataset)
+            if read and samples.x.shape[1:] != read[0].x.shape[1:]:
+                raise _DatasetError(
+                    "shape",
+                    f"samples must have the shape of those of {first}, "
+                    f"{tuple(read[0].x.shape[1:])}, but have {tuple(samples.x.shape[1:])}. "
+                    "Resize or pad them.",
+                )
+        except _DatasetError as error:
+            problems[error.kind].append(f"{name}: {error}")
+        else:
+            first = first or name
+            read.append(samples)
+    if problems:
+        raise InputError(
+            found[0] + (f" ({len(found):,} such datasets.)" if len(found) > 1 else "")
+            for found in problems.values()
+        )
+    return (read, None) if test is None else (read[:-1], read[-1])
+
+
+def _read(dataset: Dataset) -> Samples:
+    if not (hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__")):
+        raise _DatasetError(
+            "kind",
+            "must be a map-style dataset, with len(dataset) and dataset[index], but is a "
+            f"{type(dataset).__name__}. Of a DataLoader give its .dataset.",
+        )
+    if len(dataset) == 0:
+        raise _DatasetError("empty", "must hold at least 1 sample, but holds none. Leave it out.")
+    if type(dataset) is TensorDataset and len(dataset.tensors) == 2:
+        x, y = (tensor.detach().cpu() for tensor in dataset.tensors)
+        if y.ndim != 1 or y.is_floating_point() or y.is_complex():
+            raise _DatasetError(
+                "label",
+                "labels must be whole numbers, one a sample, but have shape "
+                f"{tuple(y.shape)} and type {y.dtype}. Classes stored as another type: y.long().",
+            )
+    else:
+        x, y = _stack(dataset)
+    if x.is_floating_point():
+        x = x.float()
+        if not torch.isfinite(x).all():
+            raise _DatasetError("finite", "samples must be finite in float32.")
+    if y.min() < 0:
+        raise _DatasetError("negative", f"labels must be 0 or more, but {int(y.min())} occurs.")
+    return Samples(x, y.long())
+
+
+def _stack(dataset: Dataset) -> tuple[torch.Tensor, torch.Tensor]:
+    """One sample after the other, as any dataset gives them."""
+    xs, ys = [], []
+    for index in range(len(dataset)):
+        x, y = _pair(dataset[index], index)
+        if xs and x.shape != xs[0].shape:
+            raise _DatasetError(
+                "shape",
+                f"samples must have one shape, but sample 0 has {tuple(xs[0].shape)} and sample "
+                f"{index} has {tuple(x.shape)}. Resize or pad them.",
+            )
+        xs.append(x)
+        ys.append(y)
+    return torch.stack(xs), torch.tensor(ys)
+
+
+def _pair(pair: Any, index: int) -> tuple[torch.Tensor, int]:
+    try:
+        x, label = pair
+    except (TypeError, ValueError):
+        raise _DatasetError(
+            "pair",
+            f"a sample must be a pair (x, label), but sample {index} is a {type(pair).__name__}.",
+        ) from None
+    try:
+        y = operator.index(label)
+    except (TypeError, ValueError):
+        raise _DatasetError(
+            "label",
+            f"a label must be a whole number, but that of sample {index} is {label!r}.",
+        ) from None
+    if not isinstance(x, torch.Tensor):
+        try:
+            x = torch.tensor(np.asarray(x))
+        except (TypeError, ValueError):
+            raise _DatasetError(
+                "x",
+                f"x must be a tensor or an array of numbers, but that of sample {index} is a "
+                f"{type(x).__name__}.",
+            ) from None
+    return x.detach().cpu(), y
