@@ -1,7 +1,8 @@
 """What can go wrong, and the exit code each kind maps to.
 
 FedplanError            1  anything fedplan raises on purpose
-└── InputError          2  the request or a file is wrong; carries every problem found
+├── InputError          2  the request or a file is wrong; carries every problem found
+└── MissingExtraError   1  an optional package is not installed; says what to type
 
 A request that is well formed but impossible (no plan meets the deadline) is not an error: it is
 the status of a result, and the command line turns it into exit code 3.
@@ -57,3 +58,18 @@ class InputError(FedplanError, ValueError):
             for problem in problems
         )
         super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+class MissingExtraError(FedplanError, ImportError):
+    """An optional package is missing; the message has the line to type.
+
+    >>> print(MissingExtraError("TorchLearner", "torch"))
+    TorchLearner needs the package torch, which is not installed.
+    Type: pip install 'fedplan[torch]'
+    """
+
+    def __init__(self, what: str, extra: str) -> None:
+        super().__init__(
+            f"{what} needs the package {extra}, which is not installed. "
+            f"Type: pip install 'fedplan[{extra}]'"
+        )

@@ -41,16 +41,19 @@ class Logistic:
 
     def __init__(self, data: FederatedData, *, batch_size: int = BATCH) -> None:
         check_batch_size(batch_size)
+        # Of x only a padded copy is kept, so that a caller may let go of millions of rows.
         self.labels = np.array(data.y, dtype=np.int64)
         self.sizes = data.sizes
-        self._data = data
+        self._starts = data.starts
+        self._test = (data.test_x, data.test_y)
+        self._num_classes = data.num_classes
         self._batch_size = batch_size
         self._used = data.num_features + 1
         self._width = -(-self._used // 32) * 32
         rows = np.zeros((data.num_samples, self._width), dtype=np.float32)
         rows[:, : self._used - 1] = data.x
         rows[:, self._used - 1] = 1.0
-        self._rows = rows.ravel()
+        self._rows = rows
         # More classes than a tile holds are cut into equal tiles; rows that fill up the last one
         # have zero weights, zero scores and so zero gradients.
         tiles = -(-data.num_classes // MAX_TILE)
@@ -64,7 +67,7 @@ class Logistic:
 
     def unpack(self, weights: FloatArray) -> FloatArray:
         """The weights as a matrix (classes, features + 1), the bias last."""
-        return weights.reshape(self._shape)[: self._data.num_classes, : self._used]
+        return weights.reshape(self._shape)[: self._num_classes, : self._used]
 
     def train_round(
         self,
@@ -78,21 +81,21 @@ class Logistic:
     ) -> None:
         """One round of FedAvg, in place."""
         self._kernels.train_round(
-            weights, self._rows, self.labels, self._data.starts, cohort, shares, local_steps, rate,
-            seed, round_, self._batch_size, self._used, self._width,
+            weights, self._rows.reshape(-1), self.labels, self._starts, cohort, shares,
+            local_steps, rate, seed, round_, self._batch_size, self._used, self._width,
         )  # fmt: skip
 
     def samples(self, rows: IntArray | None = None) -> Samples:
         """All training samples, or these rows of them."""
+        x = self._rows[:, : self._used - 1]
         if rows is None:
-            return self._lay_out(self._data.x, self.labels)
-        return self._lay_out(self._data.x[rows], self.labels[rows])
+            return self._lay_out(x, self.labels)
+        return self._lay_out(x[rows], self.labels[rows])
 
     def test_samples(self) -> Samples | None:
         """The samples no client trains on."""
-        if self._data.test_x is None or self._data.test_y is None:
-            return None
-        return self._lay_out(self._data.test_x, self._data.test_y)
+        x, y = self._test
+        return None if x is None or y is None else self._lay_out(x, y)
 
     def _lay_out(self, x: FloatArray, y: IntArray) -> Samples:
         whole = len(x) // BATCH * BATCH

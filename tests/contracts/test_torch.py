@@ -1,0 +1,18 @@
+"""The simulator keeps the runners' contract with a torch module, even one that draws at random."""
+
+from __future__ import annotations
+
+import pytest
+from contracts.runner import RunnerContract
+from models.torch_cases import noisy_simulator
+
+from fedplan.records import Runner
+
+
+@pytest.fixture(scope="module")
+def runner() -> Runner:
+    return noisy_simulator()
+
+
+class TestTorch(RunnerContract):
+    pass
