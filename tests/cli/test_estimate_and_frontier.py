@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-TABLE_1 = Path(__file__).parents[1] / "paper" / "table1"
+TABLE_1 = Path(__file__).parents[2] / "reproduction" / "published"
 
 
 def test_estimate_json_holds_the_contract(fedplan, pilots_csv):

@@ -73,16 +73,30 @@ def test_a_fresh_process_gives_the_same_losses():
     assert json.loads(done.stdout) == list(simulator.run(5, 9, Stop(max_rounds=4), seed=3).losses)
 
 
-def test_the_second_start_compiles_nothing(tmp_path):
-    code = (
-        "from fedplan.simulation import *; from fedplan.models.draws import draw_cohort;"
-        "from fedplan.models.logistic import Logistic, _kernels; from fedplan.records import Stop;"
-        "from fedplan.tasks import synthetic;"
-        "s = Simulator(Logistic(synthetic(1, 1, num_clients=4)), LearningRate(initial=0.1));"
-        "s.run(2, 2, Stop(max_rounds=1)); k = _kernels(10, 10);"
-        "compiled = (k.train_round, k.evaluate, draw_cohort);"
-        "print(sum(sum(kernel.stats.cache_misses.values()) for kernel in compiled))"
-    )
+LOGISTIC = """
+from fedplan.models.logistic import Logistic, _kernels
+learner = Logistic(synthetic(1, 1, num_clients=4))
+compiled = [_kernels(10, 10).train_round, _kernels(10, 10).evaluate]
+"""
+LENET = """
+from fedplan.models.lenet_kernels import evaluate, train_round
+from fedplan.models import LeNet5
+digits = mnist_mini()
+learner = LeNet5(federate(digits.x, digits.y, iid(len(digits.y), 4)))
+compiled = [train_round, evaluate]
+"""
+
+
+@pytest.mark.parametrize("model", [LOGISTIC, LENET], ids=["logistic", "lenet5"])
+def test_the_second_start_compiles_nothing(tmp_path, model):
+    code = f"""
+from fedplan.models.draws import draw_cohort
+from fedplan.simulation import LearningRate, Simulator
+from fedplan.tasks import federate, iid, mnist_mini, synthetic
+{model}
+Simulator(learner, LearningRate(initial=0.1)).warm_up()
+print(sum(sum(kernel.stats.cache_misses.values()) for kernel in [*compiled, draw_cohort]))
+"""
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     missed = [
         subprocess.run(

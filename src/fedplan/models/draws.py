@@ -36,6 +36,16 @@ def below(state, limit):  # type: ignore[no-untyped-def]
     return np.int64((high * np.uint64(limit)) >> np.uint64(32))
 
 
+@njit(inline="always")
+def draw_next(deck, j, state):  # type: ignore[no-untyped-def]
+    """One of deck[j:], uniformly, moved to deck[j]: draws 0, 1, ... are without replacement."""
+    r = j + below(state, deck.size - j)
+    drawn = deck[r]
+    deck[r] = deck[j]
+    deck[j] = drawn
+    return drawn
+
+
 @njit(nogil=True, cache=True)
 def draw_cohort(seed: int, round_: int, num_clients: int, clients_per_round: int):  # type: ignore[no-untyped-def]
     """K of N clients, uniformly without replacement, the same for the same seed and round."""
@@ -43,8 +53,7 @@ def draw_cohort(seed: int, round_: int, num_clients: int, clients_per_round: int
     state = stream(seed, round_, _COHORT)
     for j in range(clients_per_round):
         state += STEP
-        r = j + below(state, num_clients - j)
-        deck[j], deck[r] = deck[r], deck[j]
+        draw_next(deck, j, state)
     return np.sort(deck[:clients_per_round])
 
 
@@ -60,7 +69,5 @@ def draw_batches(seed: int, round_: int, client: int, size: int, batch: int, ste
     for step in range(steps):
         for j in range(batch):
             state += STEP
-            r = j + below(state, size - j)
-            deck[j], deck[r] = deck[r], deck[j]
-            batches[step, j] = deck[j]
+            batches[step, j] = draw_next(deck, j, state)
     return batches

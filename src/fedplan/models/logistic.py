@@ -17,7 +17,7 @@ import numpy as np
 from numba import float32, njit
 from numpy.typing import NDArray
 
-from fedplan.models.draws import STEP, below, stream
+from fedplan.models.draws import STEP, draw_next, stream
 from fedplan.models.lanes import dot_tile, outer_tile, transpose
 from fedplan.models.learner import FloatArray, IntArray, check_batch_size
 from fedplan.models.softmax import is_best, log_sum_exp, softmax
@@ -165,20 +165,16 @@ def _train_round(classes: int, tile: int) -> Any:
         total = (1.0 - shares.sum()) * weights.astype(np.float64)
         for k in range(cohort.size):
             client = cohort[k]
-            size = starts[client + 1] - starts[client]
-            batch = min(batch_size, size)
-            lanes = (batch + 15) // 16 * 16
             deck = np.arange(starts[client], starts[client + 1])
+            batch = min(batch_size, deck.size)
+            lanes = (batch + 15) // 16 * 16
             scale = float32(-rate / batch)
             state = stream(seed, round_, client)
             local = weights.copy()
             for _ in range(steps):
                 for j in range(batch):
                     state += STEP
-                    r = j + below(state, size - j)
-                    sample = deck[r]
-                    deck[r] = deck[j]
-                    deck[j] = sample
+                    sample = draw_next(deck, j, state)
                     chosen[j] = labels[sample]
                     offsets[j] = sample * width
                 for j in range(batch, lanes):

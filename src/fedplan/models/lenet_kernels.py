@@ -1,0 +1,330 @@
+"""Kernels of LeNet-5: forward, backward and SGD of a whole local run, one sample a lane.
+
+Sixteen samples go through all layers at a time, so that what they leave behind stays in the cache;
+the dense layers' gradients are then formed over the whole batch, one input a lane, and applied as
+they are formed.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import float32, njit
+
+from fedplan.models.convolution import (
+    NOTHING,
+    SIDE,
+    TAPS,
+    convolve_pool_tile,
+    pixel_gradient_tile,
+    tap_gradient_tile,
+)
+from fedplan.models.draws import STEP, draw_next, stream
+from fedplan.models.lanes import (
+    LANES,
+    add,
+    aligned_zeros,
+    constant,
+    dot_tile,
+    lane_sum,
+    load,
+    maximum,
+    outer_tile,
+    store,
+    transpose,
+    where_equal,
+    where_greater,
+)
+from fedplan.models.learner import FloatArray, IntArray
+from fedplan.models.softmax import is_best, log_sum_exp, softmax
+
+IMAGE = 28
+CLASSES = 10
+PADDED = IMAGE + SIDE - 1  # 32
+POOLED_1 = IMAGE // 2  # 14
+SIDE_2 = POOLED_1 - SIDE + 1  # 10
+POOLED_2 = SIDE_2 // 2  # 5
+CHANNELS_1, CHANNELS_2 = 6, 16
+INPUTS, HIDDEN_1, HIDDEN_2 = CHANNELS_2 * POOLED_2**2, 120, 84
+# A dense layer's row: its inputs, a bias, and zeros up to a multiple of 32.
+WIDTH_1, WIDTH_2, WIDTH_3 = 416, 128, 96
+# Where each layer's weights begin in the flat array; dense rows begin at whole cache lines.
+TAPS_1 = 0
+BIASES_1 = TAPS_1 + CHANNELS_1 * TAPS
+TAPS_2 = BIASES_1 + CHANNELS_1
+BIASES_2 = TAPS_2 + CHANNELS_2 * CHANNELS_1 * TAPS
+DENSE_1 = -(-(BIASES_2 + CHANNELS_2) // LANES) * LANES
+DENSE_2 = DENSE_1 + HIDDEN_1 * WIDTH_1
+DENSE_3 = DENSE_2 + HIDDEN_2 * WIDTH_2
+SIZE = DENSE_3 + CLASSES * WIDTH_3
+# Vectors of one channel.
+PLANE_0, PLANE_1, PLANE_2 = PADDED**2 * LANES, POOLED_1**2 * LANES, POOLED_2**2 * LANES
+ERRORS_2 = SIDE_2**2 * LANES  # one channel of the second layer before pooling
+# Rows of a tile: as many sums as registers hold, and a divisor of the layer's rows.
+TILE_1, TILE_2, TILE_INPUTS, TILE_HIDDEN = 6, 4, 10, 12
+
+
+class Space(NamedTuple):
+    """Where a batch is worked on. Rows of dense layers are `stride` samples apart."""
+
+    image: FloatArray  # of sixteen samples, like all planes; its border stays zero
+    pooled_1: FloatArray
+    which_1: FloatArray
+    pooled_2: FloatArray
+    which_2: FloatArray
+    inputs_1: FloatArray  # of the dense layers, with a row of ones for the bias
+    inputs_2: FloatArray
+    inputs_3: FloatArray
+    scores: FloatArray  # then probabilities, then errors
+    errors_3: FloatArray  # of the inputs of the dense layers
+    errors_2: FloatArray
+    errors_1: FloatArray
+    errors_pooled_2: FloatArray
+    errors_spread: FloatArray  # the same before pooling
+    errors_pooled_1: FloatArray
+    gradient: FloatArray  # of taps and their biases
+    turned: FloatArray  # a dense layer's inputs, one sample a row
+    columns: IntArray  # where its inputs start before turning, and its samples after
+    rows: IntArray
+
+
+@njit(nogil=True)
+def _make_space(stride):  # type: ignore[no-untyped-def]
+    space = Space(
+        aligned_zeros(PLANE_0),
+        aligned_zeros(CHANNELS_1 * PLANE_1),
+        aligned_zeros(CHANNELS_1 * PLANE_1),
+        aligned_zeros(CHANNELS_2 * PLANE_2),
+        aligned_zeros(CHANNELS_2 * PLANE_2),
+        aligned_zeros(WIDTH_1 * stride),
+        aligned_zeros(WIDTH_2 * stride),
+        aligned_zeros(WIDTH_3 * stride),
+        aligned_zeros(CLASSES * stride),
+        aligned_zeros(HIDDEN_2 * stride),
+        aligned_zeros(HIDDEN_1 * stride),
+        aligned_zeros(INPUTS * stride),
+        aligned_zeros(CHANNELS_2 * PLANE_2),
+        aligned_zeros(CHANNELS_2 * ERRORS_2),
+        aligned_zeros(CHANNELS_1 * PLANE_1),
+        aligned_zeros(BIASES_2 + CHANNELS_2),
+        aligned_zeros(WIDTH_1 * stride),
+        np.zeros(WIDTH_1, np.int64),
+        np.zeros(stride, np.int64),
+    )
+    space.inputs_1[INPUTS * stride : (INPUTS + 1) * stride] = 1.0
+    space.inputs_2[HIDDEN_1 * stride : (HIDDEN_1 + 1) * stride] = 1.0
+    space.inputs_3[HIDDEN_2 * stride : (HIDDEN_2 + 1) * stride] = 1.0
+    return space
+
+
+@njit(nogil=True)
+def _forward(weights, x, offsets, s, stride, space):  # type: ignore[no-untyped-def]
+    """Scores of the samples at offsets s to s + 15, and everything the way back needs."""
+    for y in range(IMAGE):
+        line = ((y + 2) * PADDED + 2) * LANES
+        for f in (0, IMAGE - LANES):  # the two overlap
+            transpose(x, offsets, s, y * IMAGE + f, space.image, line + f * LANES, LANES)
+    for y in range(POOLED_1):
+        for k in range(POOLED_1):
+            convolve_pool_tile(
+                space.image, (2 * y * PADDED + 2 * k) * LANES, PADDED * LANES, PLANE_0, 1, weights,
+                TAPS_1, BIASES_1, space.pooled_1, space.which_1, (y * POOLED_1 + k) * LANES,
+                PLANE_1, TILE_1,
+            )  # fmt: skip
+    for o in range(0, CHANNELS_2, TILE_2):
+        for y in range(POOLED_2):
+            for k in range(POOLED_2):
+                convolve_pool_tile(
+                    space.pooled_1, (2 * y * POOLED_1 + 2 * k) * LANES, POOLED_1 * LANES, PLANE_1,
+                    CHANNELS_1, weights, TAPS_2 + o * CHANNELS_1 * TAPS, BIASES_2 + o,
+                    space.pooled_2, space.which_2, o * PLANE_2 + (y * POOLED_2 + k) * LANES,
+                    PLANE_2, TILE_2,
+                )  # fmt: skip
+    a, b, c = space.inputs_1, space.inputs_2, space.inputs_3
+    for i in range(INPUTS):
+        store(a, i * stride + s, load(space.pooled_2, i * LANES))
+    zero = constant(0.0)
+    dense = weights[DENSE_1:]
+    for o in range(0, HIDDEN_1, TILE_HIDDEN):
+        dot_tile(a, s, stride, dense, o, WIDTH_1, 1, INPUTS + 1, b, TILE_HIDDEN)
+    for o in range(HIDDEN_1):
+        store(b, o * stride + s, maximum(load(b, o * stride + s), zero))
+    dense = weights[DENSE_2:]
+    for o in range(0, HIDDEN_2, TILE_HIDDEN):
+        dot_tile(b, s, stride, dense, o, WIDTH_2, 1, HIDDEN_1 + 1, c, TILE_HIDDEN)
+    for o in range(HIDDEN_2):
+        store(c, o * stride + s, maximum(load(c, o * stride + s), zero))
+    dot_tile(c, s, stride, weights[DENSE_3:], 0, WIDTH_3, 1, HIDDEN_2 + 1, space.scores, CLASSES)
+
+
+@njit(nogil=True)
+def _backward_dense(weights, s, stride, space):  # type: ignore[no-untyped-def]
+    """Errors of the scores back to what came out of the second pooling."""
+    zero = constant(0.0)
+    errors, dense = space.errors_3, weights[DENSE_3:]
+    for o in range(0, HIDDEN_2, TILE_HIDDEN):
+        dot_tile(space.scores, s, stride, dense, o, 1, WIDTH_3, CLASSES, errors, TILE_HIDDEN)
+    for at in range(s, HIDDEN_2 * stride, stride):
+        store(errors, at, where_greater(load(space.inputs_3, at), zero, load(errors, at), zero))
+    errors, dense = space.errors_2, weights[DENSE_2:]
+    for o in range(0, HIDDEN_1, TILE_HIDDEN):
+        dot_tile(space.errors_3, s, stride, dense, o, 1, WIDTH_2, HIDDEN_2, errors, TILE_HIDDEN)
+    for at in range(s, HIDDEN_1 * stride, stride):
+        store(errors, at, where_greater(load(space.inputs_2, at), zero, load(errors, at), zero))
+    errors, dense = space.errors_1, weights[DENSE_1:]
+    for o in range(0, INPUTS, TILE_INPUTS):
+        dot_tile(space.errors_2, s, stride, dense, o, 1, WIDTH_1, HIDDEN_1, errors, TILE_INPUTS)
+    for i in range(INPUTS):
+        store(space.errors_pooled_2, i * LANES, load(errors, i * stride + s))
+
+
+@njit(nogil=True)
+def _bias_gradient(errors, which, channels, windows, gradient, at):  # type: ignore[no-untyped-def]
+    zero = constant(0.0)
+    for o in range(channels):
+        total = zero
+        for i in range(o * windows * LANES, (o + 1) * windows * LANES, LANES):
+            passed = where_equal(load(which, i), constant(NOTHING), zero, load(errors, i))
+            total = add(total, passed)
+        gradient[at + o] += lane_sum(total)
+
+
+@njit(nogil=True)
+def _spread(space):  # type: ignore[no-untyped-def]
+    """Errors after the second pooling to the pixels that won it."""
+    zero = constant(0.0)
+    for o in range(CHANNELS_2):
+        for y in range(POOLED_2):
+            for k in range(POOLED_2):
+                at = o * PLANE_2 + (y * POOLED_2 + k) * LANES
+                error, which = load(space.errors_pooled_2, at), load(space.which_2, at)
+                for q in range(4):
+                    pixel = (2 * y + q // 2) * SIDE_2 + 2 * k + q % 2
+                    value = where_equal(which, constant(float32(q)), error, zero)
+                    store(space.errors_spread, o * ERRORS_2 + pixel * LANES, value)
+
+
+@njit(nogil=True)
+def _backward_convolutions(weights, space):  # type: ignore[no-untyped-def]
+    """Errors after the second pooling back to the first layer, into the taps' gradient."""
+    gradient, errors_2, errors_1 = space.gradient, space.errors_pooled_2, space.errors_pooled_1
+    for o in range(CHANNELS_2):
+        for c in range(CHANNELS_1):
+            tap_gradient_tile(
+                space.pooled_1, c * PLANE_1, POOLED_1 * LANES, POOLED_2, errors_2, space.which_2,
+                o * PLANE_2, gradient, TAPS_2 + (o * CHANNELS_1 + c) * TAPS,
+            )  # fmt: skip
+    _bias_gradient(errors_2, space.which_2, CHANNELS_2, POOLED_2**2, gradient, BIASES_2)
+    _spread(space)
+    for c in range(CHANNELS_1):
+        for y in range(POOLED_1):
+            pixel_gradient_tile(
+                space.errors_spread, y * SIDE_2 * LANES, ERRORS_2, CHANNELS_2,
+                max(0, y - SIDE_2 + 1), min(SIDE, y + 1), weights, TAPS_2 + c * TAPS,
+                CHANNELS_1 * TAPS, errors_1, c * PLANE_1 + y * POOLED_1 * LANES, SIDE_2,
+            )  # fmt: skip
+    for o in range(CHANNELS_1):
+        tap_gradient_tile(
+            space.image, 0, PADDED * LANES, POOLED_1, errors_1, space.which_1, o * PLANE_1,
+            gradient, TAPS_1 + o * TAPS,
+        )  # fmt: skip
+    _bias_gradient(errors_1, space.which_1, CHANNELS_1, POOLED_1**2, gradient, BIASES_1)
+
+
+@njit(inline="always")
+def _update_dense(dense, inputs, errors, rows, width, stride, batch, scale, space, tile):  # type: ignore[no-untyped-def]
+    """Add scale * errors x inputs, summed over the batch, to the weights; one input a lane."""
+    for i in range(width):
+        space.columns[i] = i * stride
+    for i in range(0, width, LANES):
+        for s in range(0, batch, LANES):
+            transpose(inputs, space.columns, i, s, space.turned, s * width + i, width)
+    for s in range(batch):
+        space.rows[s] = s * width
+    for i in range(0, width, 32):
+        for o in range(0, rows, tile):
+            outer_tile(
+                space.turned, space.rows, batch, i, errors, o, stride, dense, width, scale, tile
+            )
+
+
+@njit(nogil=True)
+def _step(weights, x, offsets, chosen, batch, stride, rate, space):  # type: ignore[no-untyped-def]
+    """One step of SGD on the samples at these offsets."""
+    scores = space.scores
+    space.gradient[:] = 0.0
+    for s in range(0, batch, LANES):
+        _forward(weights, x, offsets, s, stride, space)
+        softmax(scores, s, stride, CLASSES)
+        for j in range(s, min(s + LANES, batch)):
+            scores[chosen[j] * stride + j] -= float32(1.0)
+        for j in range(max(s, batch), s + LANES):  # lanes without a sample
+            for o in range(CLASSES):
+                scores[o * stride + j] = 0.0
+        _backward_dense(weights, s, stride, space)
+        _backward_convolutions(weights, space)
+    scale = float32(-rate / batch)
+    for i in range(space.gradient.size):
+        weights[i] += scale * space.gradient[i]
+    _update_dense(
+        weights[DENSE_1:], space.inputs_1, space.errors_2, HIDDEN_1, WIDTH_1, stride, batch, scale,
+        space, TILE_HIDDEN,
+    )  # fmt: skip
+    _update_dense(
+        weights[DENSE_2:], space.inputs_2, space.errors_3, HIDDEN_2, WIDTH_2, stride, batch, scale,
+        space, TILE_HIDDEN,
+    )  # fmt: skip
+    _update_dense(
+        weights[DENSE_3:], space.inputs_3, scores, CLASSES, WIDTH_3, stride, batch, scale, space,
+        CLASSES,
+    )  # fmt: skip
+
+
+@njit(nogil=True, cache=True)
+def train_round(  # type: ignore[no-untyped-def]
+    weights, x, labels, starts, cohort, shares, steps, rate, seed, round_, batch_size
+):
+    """One round of FedAvg; the interface `Learner` says what it does."""
+    stride = (batch_size + 15) // 16 * 16
+    space = _make_space(stride)
+    offsets, chosen = np.zeros(stride, np.int64), np.zeros(stride, np.int64)
+    local = aligned_zeros(SIZE)
+    total = (1.0 - shares.sum()) * weights.astype(np.float64)
+    for k in range(cohort.size):
+        client = cohort[k]
+        deck = np.arange(starts[client], starts[client + 1])
+        batch = min(batch_size, deck.size)
+        state = stream(seed, round_, client)
+        local[:] = weights
+        for _ in range(steps):
+            for j in range(batch):
+                state += STEP
+                sample = draw_next(deck, j, state)
+                chosen[j] = labels[sample]
+                offsets[j] = sample * IMAGE * IMAGE
+            offsets[batch:] = offsets[0]
+            _step(local, x, offsets, chosen, batch, stride, rate, space)
+        total += shares[k] * local
+    weights[:] = total
+
+
+@njit(nogil=True, cache=True)
+def evaluate(weights, x, labels, rows):  # type: ignore[no-untyped-def]
+    """Mean cross-entropy and accuracy over these rows."""
+    space = _make_space(LANES)
+    offsets, losses = np.zeros(LANES, np.int64), aligned_zeros(LANES)
+    local = aligned_zeros(SIZE)
+    local[:] = weights
+    loss, right = 0.0, 0
+    for first in range(0, rows.size, LANES):
+        count = min(LANES, rows.size - first)
+        for j in range(LANES):
+            offsets[j] = rows[first + min(j, count - 1)] * IMAGE * IMAGE
+        _forward(local, x, offsets, 0, LANES, space)
+        log_sum_exp(space.scores, 0, LANES, CLASSES, losses)
+        for j in range(count):
+            label = labels[rows[first + j]]
+            loss += losses[j] - space.scores[label * LANES + j]
+            right += is_best(space.scores, j, LANES, CLASSES, label)
+    return loss / rows.size, right / rows.size
