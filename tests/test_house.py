@@ -75,7 +75,8 @@ def test_every_command_and_option_is_documented_and_has_an_example():
         section = reference.split(f"## fedplan {name}\n")[1].split("\n## ")[0]
         assert "Examples:" in command.get_help(click.Context(command))
         for parameter in command.params:
-            assert f"`{parameter.opts[0]}" in section, f"{name} {parameter.opts[0]}"
+            shown = parameter.opts[0] if isinstance(parameter, click.Option) else parameter.metavar
+            assert f"`{shown}" in section, f"{name} {shown}"
 
 
 def test_the_paper_page_names_functions_and_tests_that_exist():

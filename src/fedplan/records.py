@@ -72,8 +72,8 @@ class RunRecord:
 
     @property
     def num_rounds(self) -> int:
-        """Rounds trained."""
-        return self.rounds[-1].round
+        """Rounds trained; 0 of a run that diverged before any."""
+        return self.rounds[-1].round if self.rounds else 0
 
     @property
     def losses(self) -> tuple[float | None, ...]:

@@ -30,7 +30,9 @@ NUM_CLIENTS = {1: 20, 2: 100, 3: 100}
 
 def table_pilots(setup):
     """One row of Table I: rounds to F_a and F_b at each sampled (K, E)."""
-    return read_pilots(Path(__file__).parents[2] / "reproduction" / "published" / f"setup{setup}.csv")
+    return read_pilots(
+        Path(__file__).parents[2] / "reproduction" / "published" / f"setup{setup}.csv"
+    )
 
 
 @pytest.mark.parametrize(("fleet", "weight", "ratio", "optimum", "right", "printed"), ROWS)

@@ -1,9 +1,10 @@
-"""The command line: `fedplan plan | estimate | frontier`; the only place that prints."""
+"""The command line: `fedplan plan | estimate | frontier | simulate`; the only place that prints."""
 
 from __future__ import annotations
 
 import os
 import sys
+import threading
 
 import click
 
@@ -12,6 +13,7 @@ from fedplan.cli.estimate import estimate
 from fedplan.cli.frontier import frontier
 from fedplan.cli.output import fail
 from fedplan.cli.plan import plan
+from fedplan.cli.simulate import simulate
 from fedplan.errors import FedplanError
 
 
@@ -26,13 +28,14 @@ def cli() -> None:
       fedplan plan --fleet fleet.csv --pilots pilots.csv --energy-weight 0.3
       fedplan estimate --pilots pilots.csv --num-clients 100
       fedplan frontier --fleet fleet.csv --ratio 3750 --plot frontier.png
+      fedplan simulate demo --plot demo.png       train a small study, in seconds
 
     Results go to standard output, everything else to standard error. Exit codes: 0 done, 1 failed,
     2 wrong input, 3 no feasible plan, 130 interrupted.
     """
 
 
-for command in (plan, estimate, frontier):
+for command in (plan, estimate, frontier, simulate):
     cli.add_command(command)
 
 
@@ -56,6 +59,8 @@ def main() -> None:
     except (click.Abort, KeyboardInterrupt):
         click.echo("Stopped.", err=True)
         code = 130
+        if threading.active_count() > 1:
+            os._exit(code)  # a simulated round cannot be interrupted, and nobody waits for it
     except BrokenPipeError:  # the reader (head, less) has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
@@ -65,7 +70,9 @@ def main() -> None:
         code = 1
     except MemoryError:
         click.echo(
-            "Error: not enough memory for this fleet. Merge equal devices by count.", err=True
+            "Error: not enough memory. Merge equal devices of a fleet by count, or lower the "
+            "study's num-clients.",
+            err=True,
         )
         code = 1
     sys.exit(code)

@@ -16,6 +16,7 @@ from __future__ import annotations
 from fedplan.figures.fit import FitFigure, fit_figure_data
 from fedplan.figures.frontier import FrontierFigure, frontier_figure_data
 from fedplan.figures.plan import PlanFigure, plan_figure_data
+from fedplan.figures.run import RunFigure, run_figure_data
 from fedplan.figures.save import SUFFIXES, check_path, draw_print, draw_screen, save_figure
 
 __all__ = [
@@ -23,11 +24,13 @@ __all__ = [
     "FitFigure",
     "FrontierFigure",
     "PlanFigure",
+    "RunFigure",
     "check_path",
     "draw_print",
     "draw_screen",
     "fit_figure_data",
     "frontier_figure_data",
     "plan_figure_data",
+    "run_figure_data",
     "save_figure",
 ]

@@ -11,13 +11,14 @@ from fedplan.errors import InputError, Problem
 from fedplan.figures.fit import FitFigure
 from fedplan.figures.frontier import FrontierFigure
 from fedplan.figures.plan import PlanFigure
+from fedplan.figures.run import RunFigure
 
 if TYPE_CHECKING:
     import os
 
     from matplotlib.figure import Figure
 
-FigureData = PlanFigure | FrontierFigure | FitFigure
+FigureData = PlanFigure | FrontierFigure | FitFigure | RunFigure
 
 SUFFIXES = (".png", ".svg", ".html")
 _DPI = 160
@@ -33,7 +34,7 @@ def draw_print(data: FigureData) -> Figure:
 
 def draw_screen(data: FigureData) -> Any:
     """The figure for the screen, as a plotly figure."""
-    from fedplan.figures import screen_fit, screen_plan
+    from fedplan.figures import screen_fit, screen_plan, screen_run
 
     match data:
         case PlanFigure():
@@ -42,6 +43,8 @@ def draw_screen(data: FigureData) -> Any:
             return screen_plan.draw_frontier(data)
         case FitFigure():
             return screen_fit.draw_fit(data)
+        case RunFigure():
+            return screen_run.draw_run(data)
 
 
 def save_figure(data: FigureData, path: str | os.PathLike[str]) -> None:
@@ -92,7 +95,7 @@ def _rendered(data: FigureData, suffix: str) -> bytes:
 
 
 def _drawn_for_print(data: FigureData) -> Figure:
-    from fedplan.figures import print_fit, print_plan
+    from fedplan.figures import print_fit, print_plan, print_run
 
     match data:
         case PlanFigure():
@@ -101,6 +104,8 @@ def _drawn_for_print(data: FigureData) -> Figure:
             return print_plan.draw_frontier(data)
         case FitFigure():
             return print_fit.draw_fit(data)
+        case RunFigure():
+            return print_run.draw_run(data)
 
 
 def _html(data: FigureData) -> bytes:

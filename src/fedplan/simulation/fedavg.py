@@ -149,7 +149,8 @@ class Simulator:
     ) -> Iterator[RunRecord]:
         """Make many runs, one thread each, in the order of the jobs.
 
-        Leaving the iteration early ends the runs under way. `progress` is called from the threads.
+        Leaving the iteration early ends the runs under way, each at its next round. `progress` is
+        called from the threads.
         """
         left = Event()
 
@@ -169,7 +170,7 @@ class Simulator:
             yield from pool.map(make, jobs)
         finally:
             left.set()
-            pool.shutdown(cancel_futures=True)
+            pool.shutdown(wait=False, cancel_futures=True)  # a round may take long
 
     def _train(
         self, weights: FloatArray, clients_per_round: int, steps: int, seed: int, round_: int

@@ -1,0 +1,85 @@
+"""What is shown on standard error while a command works."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from fedplan.records import RoundRecord, RunRecord
+    from fedplan.simulation import Job
+
+_NOTICE_AFTER_S = 1.0
+_BETWEEN_UPDATES_S = 0.1
+
+
+@contextmanager
+def notice(text: str, *, quiet: bool) -> Iterator[None]:
+    """Say why it takes a while, if it does."""
+    timer = threading.Timer(_NOTICE_AFTER_S, lambda: click.echo(text, err=True))
+    timer.daemon = True
+    if not quiet:
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+class RoundBar:
+    """A bar over the rounds of all runs; those to come count as long as the average one so far."""
+
+    def __init__(self, bar: Progress, jobs: Sequence[Job], max_rounds: int) -> None:
+        self._bar = bar
+        self._done = dict.fromkeys((job.seed for job in jobs), 0)
+        self._finished: list[int] = []
+        self._total = len(jobs) * max_rounds
+        self._task = bar.add_task("", total=self._total, loss="-")
+        self._shown_at = 0.0
+
+    def report(self, job: Job, record: RoundRecord) -> None:
+        """Note a round; called from the threads that train, and cheap."""
+        self._done[job.seed] = record.round
+        now = time.monotonic()
+        if now - self._shown_at >= _BETWEEN_UPDATES_S and record.loss is not None:
+            self._shown_at = now
+            self._bar.update(
+                self._task, completed=sum(self._done.values()), loss=f"{record.loss:.4g}"
+            )
+
+    def finish(self, run: RunRecord) -> None:
+        """Note the end of a run."""
+        self._finished.append(run.num_rounds)
+        total = round(sum(self._finished) / len(self._finished) * len(self._done))
+        if abs(total - self._total) > 0.05 * self._total:  # the bar forgets its speed each time
+            self._total = total
+            self._bar.update(self._task, total=total)
+
+
+@contextmanager
+def round_bar(jobs: Sequence[Job], max_rounds: int, *, quiet: bool) -> Iterator[RoundBar | None]:
+    """A bar on standard error; None without a terminal, with NO_COLOR, or where quiet."""
+    if quiet or not sys.stderr.isatty() or "NO_COLOR" in os.environ:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("round {task.completed:,} of {task.total:,}"),
+        BarColumn(),
+        TextColumn("loss {task.fields[loss]}"),
+        TimeRemainingColumn(),
+        TextColumn("left"),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        yield RoundBar(bar, jobs, max_rounds)

@@ -1,0 +1,206 @@
+"""Building what a study describes: its data, model, devices and runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from fedplan.errors import InputError, Problem
+from fedplan.models import Learner, LeNet5, Logistic
+from fedplan.records import Stop
+from fedplan.simulation import Evaluation, Job, LearningRate, Simulator
+from fedplan.studies.config import FleetTable, Study, TaskTable, TrainingTable
+from fedplan.tables import read_fleet
+from fedplan.tasks import (
+    FederatedData,
+    by_sizes,
+    dirichlet,
+    federate,
+    iid,
+    load_mnist,
+    mnist_mini,
+    power_law_sizes,
+    read_data,
+    synthetic,
+    two_labels_balanced,
+    two_labels_shards,
+)
+from fedplan.tasks.mnist import IMAGE_SHAPE, NUM_DIGITS
+from fedplan.theory.fleet import Fleet, draw_fleet
+
+if TYPE_CHECKING:
+    from fedplan.tasks import Assignment, Digits
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Experiment:
+    """A study, ready to be simulated."""
+
+    study: Study
+    data: FederatedData
+    fleet: Fleet | None
+    simulator: Simulator
+    stop: Stop
+
+
+def build_experiment(study: Study) -> Experiment:
+    """Load or draw the data and the devices, and make a simulator of them.
+
+    What is wrong with each of them is said at once.
+
+    >>> from fedplan.studies import read_study
+    >>> build_experiment(read_study("demo")).data
+    <FederatedData 'Synthetic(1, 1)': 20 clients, ...>
+    """
+    training = study.training
+    problems: list[Problem] = []
+    data = _attempt(lambda: build_data(study.task), problems)
+    fleet = learner = None
+    if (table := study.fleet) is not None and (data is not None or table.file is not None):
+        num_clients = 1 if data is None else data.num_clients
+        fleet = _attempt(lambda: build_fleet(table, num_clients), problems)
+    if data is not None:
+        known = data
+        problems += _size_problems(study, data.num_clients, fleet)
+        learner = _attempt(lambda: build_learner(study.task, training, known), problems)
+    if data is None or learner is None or problems:
+        raise InputError(problems)
+    rate = LearningRate(
+        initial=training.learning_rate, schedule=training.schedule, decay=training.decay
+    )
+    evaluation = Evaluation(every=training.evaluate_every, subset=training.evaluate_subset)
+    return Experiment(
+        study=study,
+        data=data,
+        fleet=fleet,
+        simulator=Simulator(learner, rate, fleet, evaluation),
+        stop=build_stop(training),
+    )
+
+
+def _attempt(part: Callable[[], T], problems: list[Problem]) -> T | None:
+    """The part, or None once its problems have been noted."""
+    try:
+        return part()
+    except InputError as error:
+        problems += error.problems
+        return None
+
+
+def _size_problems(study: Study, num_clients: int, fleet: Fleet | None) -> list[Problem]:
+    problems = []
+    chosen = study.training.clients_per_round
+    if chosen is not None and chosen > num_clients:
+        message = (
+            "`clients-per-round <= num-clients` must hold, but got clients-per-round="
+            f"{chosen} and data of {num_clients} clients. Lower clients-per-round."
+        )
+        problems.append(Problem(source=f"study {study.name}", message=message))
+    if study.fleet is not None and fleet is not None and len(fleet) != num_clients:
+        message = (
+            f"must have one device a client, but has {len(fleet):,} devices for "
+            f"{num_clients:,} clients. Add or remove rows, or change their count."
+        )
+        problems.append(Problem(source=study.fleet.file, message=message))
+    return problems
+
+
+def build_data(task: TaskTable) -> FederatedData:
+    """The clients' data."""
+    match task.data:
+        case "synthetic":
+            return synthetic(
+                task.alpha, task.beta, num_clients=task.num_clients, seed=task.data_seed
+            )
+        case "mnist":
+            return _share_out(load_mnist(), task)
+        case "mnist-mini":
+            return _share_out(mnist_mini(), task)
+        case path:
+            return read_data(path)
+
+
+def _share_out(digits: Digits, task: TaskTable) -> FederatedData:
+    return federate(
+        digits.x,
+        digits.y,
+        _assign(digits, task),
+        num_classes=NUM_DIGITS,
+        test_x=digits.test_x,
+        test_y=digits.test_y,
+        image_shape=IMAGE_SHAPE,
+        name=digits.name,
+    )
+
+
+def _assign(digits: Digits, task: TaskTable) -> Assignment:
+    labels, clients, seed = digits.y, task.num_clients, task.data_seed
+    match task.partition:
+        case "iid":
+            return iid(len(labels), clients, seed)
+        case "dirichlet":
+            return dirichlet(labels, clients, task.concentration, seed)
+        case "power-law":
+            sizes = power_law_sizes(
+                clients, len(labels), exponent=task.exponent, min_size=task.min_size, seed=seed
+            )
+            return by_sizes(len(labels), sizes, seed)
+        case "two-labels-balanced":
+            return two_labels_balanced(labels, clients, task.samples_per_client, seed)
+        case "two-labels-shards":
+            return two_labels_shards(labels, clients, task.shards_per_label, seed)
+
+
+def build_learner(task: TaskTable, training: TrainingTable, data: FederatedData) -> Learner:
+    """The model, bound to the data."""
+    if task.model == "lenet5":
+        return LeNet5(data, batch_size=training.batch_size)
+    return Logistic(data, batch_size=training.batch_size)
+
+
+def build_fleet(table: FleetTable, num_clients: int) -> Fleet:
+    """The clients' devices, read or drawn."""
+    if table.file is not None:
+        return read_fleet(table.file)
+    if table.step_time_s is None or table.comm_time_s is None:
+        raise AssertionError("a study without these is refused when it is read")
+    return draw_fleet(
+        num_clients,
+        step_time_s=(table.step_time_s, table.step_time_sd_s),
+        comm_time_s=(table.comm_time_s, table.comm_time_sd_s),
+        step_energy_j=(table.step_energy_j, table.step_energy_sd_j),
+        comm_energy_j=(table.comm_energy_j, table.comm_energy_sd_j),
+        law=table.distribution,
+        seed=table.fleet_seed,
+    )
+
+
+def build_stop(training: TrainingTable) -> Stop:
+    """When a run ends."""
+    return Stop(
+        max_rounds=training.rounds,
+        target_loss=training.target_loss or None,
+        patience=training.patience,
+        max_time_s=training.max_time_s,
+        max_energy_j=training.max_energy_j,
+    )
+
+
+def build_jobs(training: TrainingTable) -> list[Job]:
+    """One run a seed, with the study's own K and E."""
+    if training.clients_per_round is None or training.local_steps is None:
+        raise InputError(
+            "a run needs clients-per-round and local-steps. Set both in [training], or add them "
+            "to the command."
+        )
+    return [
+        Job(
+            clients_per_round=training.clients_per_round,
+            local_steps=training.local_steps,
+            seed=training.first_seed + position,
+        )
+        for position in range(training.seeds)
+    ]

@@ -1,0 +1,295 @@
+"""Study: what a study file may say, and what is wrong with it; the only place that knows pydantic.
+
+Every key stands in one table alone, so that `key=value` on the command line is enough to name it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from fedplan.tasks.synthetic_data import MAX_SEED
+
+DATA_SETS = ("synthetic", "mnist", "mnist-mini")
+_IMAGES = ("mnist", "mnist-mini")
+
+
+def _kebab(name: str) -> str:
+    return name.replace("_", "-")
+
+
+def _key(
+    default: Any, text: str, *, only: tuple[str, tuple[Any, ...]] | None = None, **limits: Any
+) -> Any:
+    """A key: its default, what it means, and the key with whose values alone it makes sense."""
+    extra: Any = {"only": only}
+    return Field(default, description=text, json_schema_extra=extra, **limits)
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(
+        alias_generator=_kebab, allow_inf_nan=False, extra="forbid", frozen=True, strict=True
+    )
+
+
+class TaskTable(_Table):
+    """`[task]`: what is learnt, and by whom."""
+
+    data: str = _key(
+        ...,
+        "What is learnt: `synthetic`, `mnist`, `mnist-mini` (a tenth of MNIST, no download), or "
+        "the path of an .npz file, or of a folder with one a client.",
+    )
+    model: Literal["logistic", "lenet5"] = _key(
+        "logistic", "What learns: `logistic` regression or `lenet5`."
+    )
+    num_clients: int = _key(100, "Clients N.", only=("data", DATA_SETS), ge=1)
+    alpha: float = _key(
+        1.0, "How far the clients' models differ.", only=("data", ("synthetic",)), ge=0
+    )
+    beta: float = _key(
+        1.0, "How far the clients' inputs differ.", only=("data", ("synthetic",)), ge=0
+    )
+    partition: Literal[
+        "iid", "dirichlet", "power-law", "two-labels-balanced", "two-labels-shards"
+    ] = _key(
+        "iid",
+        "How the clients share MNIST out: `iid`, `dirichlet`, `power-law` (of sizes), "
+        "`two-labels-balanced` or `two-labels-shards`.",
+        only=("data", _IMAGES),
+    )
+    concentration: float = _key(
+        0.5,
+        "Near 0 a label sits on one client; large is an equal split.",
+        only=("partition", ("dirichlet",)),
+        gt=0,
+        le=1e6,
+    )
+    exponent: float = _key(
+        1.5,
+        "Of the sizes' tail; smaller makes fewer clients hold more.",
+        only=("partition", ("power-law",)),
+        ge=0.05,
+    )
+    min_size: int = _key(
+        1, "Samples that every client has.", only=("partition", ("power-law",)), ge=1
+    )
+    samples_per_client: int = _key(
+        300,
+        "Samples of each client, half of each of its labels as far as they last.",
+        only=("partition", ("two-labels-balanced",)),
+        ge=2,
+    )
+    shards_per_label: int = _key(
+        20,
+        "Shards a label is cut into; a client takes one of each of two labels.",
+        only=("partition", ("two-labels-shards",)),
+        ge=1,
+    )
+    data_seed: int = _key(
+        0,
+        "Seed of the synthetic data, or of the partition.",
+        only=("data", DATA_SETS),
+        ge=0,
+        le=MAX_SEED,
+    )
+
+
+class TrainingTable(_Table):
+    """`[training]`: how it is learnt, and when a run ends."""
+
+    batch_size: int = _key(64, "Samples of a local step.", ge=1)
+    learning_rate: float = _key(..., "Learning rate of the first round.", gt=0)
+    schedule: Literal["constant", "exponential", "harmonic"] = _key(
+        "constant",
+        "Learning rate of round r = 0, 1, ...: `constant`, `exponential` (times decay^r) or "
+        "`harmonic` (divided by 1 + r).",
+    )
+    decay: float = _key(
+        0.996,
+        "Factor from round to round.",
+        only=("schedule", ("exponential",)),
+        gt=0,
+        le=1,
+    )
+    clients_per_round: int | None = _key(None, "Clients that train in a round, K.", ge=1)
+    local_steps: int | None = _key(None, "SGD steps of a client in a round, E.", ge=1)
+    rounds: int = _key(200, "Rounds at most.", ge=1)
+    target_loss: float = _key(0.0, "A run ends once its loss is this low; 0 never.", ge=0)
+    patience: int = _key(1, "Evaluations in a row at the target before a run ends.", ge=1)
+    max_time_s: float = _key(
+        math.inf, "A run ends with the round that exceeds it.", gt=0, allow_inf_nan=True
+    )
+    max_energy_j: float = _key(
+        math.inf, "A run ends with the round that exceeds it.", gt=0, allow_inf_nan=True
+    )
+    seeds: int = _key(1, "Runs, each with a seed of its own.", ge=1)
+    first_seed: int = _key(
+        0, "Seed of the first run; the next one's is one more.", ge=0, le=MAX_SEED
+    )
+    evaluate_every: int = _key(
+        1, "Rounds from one evaluation to the next; near the target it is 1.", ge=1
+    )
+    evaluate_subset: int | None = _key(
+        None, "Samples an evaluation uses, all without it; near the target all.", ge=1
+    )
+
+
+def _drawn(default: Any, text: str, **limits: Any) -> Any:
+    return _key(default, text, only=("file", (None,)), **limits)
+
+
+class FleetTable(_Table):
+    """`[fleet]`: the devices, client k's being row k; without it there are no seconds, no joules.
+
+    A fleet.csv, or means and standard deviations to draw one device a client from.
+    """
+
+    file: str | None = _key(None, "A fleet.csv, instead of the other keys of this table.")
+    step_time_s: float | None = _drawn(None, "Mean seconds of a local step.", gt=0)
+    step_time_sd_s: float = _drawn(0.0, "Its standard deviation.", ge=0)
+    comm_time_s: float | None = _drawn(None, "Mean seconds of a model exchange.", ge=0)
+    comm_time_sd_s: float = _drawn(0.0, "Its standard deviation.", ge=0)
+    step_energy_j: float = _drawn(0.0, "Mean joules of a local step.", ge=0)
+    step_energy_sd_j: float = _drawn(0.0, "Its standard deviation.", ge=0)
+    comm_energy_j: float = _drawn(0.0, "Mean joules of a model exchange.", ge=0)
+    comm_energy_sd_j: float = _drawn(0.0, "Its standard deviation.", ge=0)
+    distribution: Literal["normal", "lognormal"] = _drawn(
+        "normal",
+        "`normal` (drawn again until positive) or `lognormal` (the heavy tail of real stragglers).",
+    )
+    fleet_seed: int = _drawn(0, "Seed of the draw.", ge=0, le=MAX_SEED)
+
+
+TABLES: dict[str, type[_Table]] = {
+    "task": TaskTable,
+    "training": TrainingTable,
+    "fleet": FleetTable,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Study:
+    """A study, read and checked."""
+
+    name: str
+    task: TaskTable
+    training: TrainingTable
+    fleet: FleetTable | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Key:
+    """One key of a study file; `only` names another key and its values that this one goes with."""
+
+    table: str
+    name: str
+    text: str
+    default: Any
+    required: bool
+    only: tuple[str, tuple[Any, ...]] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """Something wrong with a key, or with a whole table."""
+
+    table: str
+    key: str | None
+    message: str
+
+
+def _keys(table: str, model: type[_Table]) -> list[Key]:
+    keys = []
+    for name, field in model.model_fields.items():
+        extra: Any = field.json_schema_extra
+        keys.append(
+            Key(
+                table=table,
+                name=_kebab(name),
+                text=field.description or "",
+                default=None if field.is_required() else field.default,
+                required=field.is_required(),
+                only=extra["only"],
+            )
+        )
+    return keys
+
+
+KEYS = {key.name: key for table, model in TABLES.items() for key in _keys(table, model)}
+
+
+def find_faults(table: str, values: Mapping[str, Any]) -> list[Fault]:
+    """What is wrong with each key of a table by itself."""
+    try:
+        TABLES[table].model_validate(values)
+    except ValidationError as error:
+        return [_fault(table, dict(details)) for details in error.errors(include_url=False)]
+    return []
+
+
+def make_study(name: str, tables: Mapping[str, Mapping[str, Any]]) -> Study:
+    """The study that tables without faults describe."""
+    return Study(
+        name=name,
+        task=TaskTable.model_validate(tables["task"]),
+        training=TrainingTable.model_validate(tables["training"]),
+        fleet=FleetTable.model_validate(tables["fleet"]) if "fleet" in tables else None,
+    )
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """A hint at the nearest known word, if one is near.
+
+    >>> suggestion("num_client", ["num-clients", "rounds"]), suggestion("x", ["rounds"])
+    (' Did you mean num-clients?', '')
+    """
+    near = get_close_matches(word.replace("_", "-").lower(), list(known), n=1, cutoff=0.6)
+    return f" Did you mean {near[0]}?" if near else ""
+
+
+_BOUNDS = {
+    "greater_than": (">", "gt"),
+    "greater_than_equal": (">=", "ge"),
+    "less_than_equal": ("<=", "le"),
+}
+_TYPES = {
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "finite_number": "a finite number",
+    "string_type": "a text",
+}
+
+
+def _fault(table: str, details: dict[str, Any]) -> Fault:
+    """Pydantic's finding in the words of the house."""
+    name, kind, got = str(details["loc"][0]), details["type"], details["input"]
+    context = details.get("ctx", {})
+    if kind == "extra_forbidden":
+        message = unknown_key(name, table)
+    elif kind == "missing":
+        message = f"{name} is missing from [{table}]. {KEYS[name].text}"
+    elif kind in _BOUNDS:
+        sign, limit = _BOUNDS[kind]
+        message = f"`{name} {sign} {context[limit]:g}` must hold, but got {name}={got}."
+    elif kind == "literal_error":
+        words = context["expected"].replace("'", "")
+        message = f"{name} must be {words}, but got {got!r}."
+        if isinstance(got, str):
+            message += suggestion(got, words.replace(" or ", ", ").split(", "))
+    else:
+        message = f"{name} must be {_TYPES.get(kind, details['msg'])}, but got {got!r}."
+    return Fault(table=table, key=name, message=message)
+
+
+def unknown_key(name: str, table: str | None = None) -> str:
+    """What to say of a key that is not one, or not one of this table."""
+    if name in KEYS:
+        return f"{name} belongs in [{KEYS[name].table}], not in [{table}]."
+    return f"{name} is no key of a study.{suggestion(name, KEYS)}"

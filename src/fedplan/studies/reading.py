@@ -1,0 +1,239 @@
+"""Reading a study: a built-in one or a TOML file, with overrides; every problem said at once."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fedplan.errors import InputError, Problem
+from fedplan.studies.config import (
+    DATA_SETS,
+    KEYS,
+    TABLES,
+    Fault,
+    Study,
+    make_study,
+    suggestion,
+    unknown_key,
+)
+from fedplan.studies.rules import Tables, settle
+
+_BUILT_IN = Path(__file__).parent / "builtin"
+_PATHS = ("data", "file")  # keys whose value may be a path
+_COMMAND_LINE = "command line"
+
+
+def builtin_studies() -> list[str]:
+    """Names of the studies that come with fedplan.
+
+    >>> builtin_studies()
+    ['demo', 'setup1', 'setup2', 'setup3']
+    """
+    return sorted(path.stem for path in _BUILT_IN.glob("*.toml"))
+
+
+def read_study(
+    name: str, overrides: Iterable[str] = (), *, required: Collection[str] = ()
+) -> Study:
+    """Read a study by the name of a built-in one or by its path.
+
+    overrides : `key=value` or `table.key=value`, which take the place of the file's; a value is
+        written as in TOML, and a text needs no quotes. Of two for one key the last counts.
+    required : keys that must have a value though a study can do without them.
+
+    A relative path is relative to the folder of the file it stands in, or to the current folder
+    where it is an override. InputError carries every problem of the file and of the overrides.
+
+    >>> study = read_study("demo", ["clients-per-round=3", "training.seeds=2"])
+    >>> study.training.clients_per_round, study.training.seeds
+    (3, 2)
+    """
+    source = _open(name)
+    problems = list(source.problems)
+    given, override_problems = _parse_overrides(overrides)
+    tables = _merge(source.tables, given)
+    tables, faults = settle(tables, given.keys(), required, _path_faults(tables))
+    problems += [
+        source.locate(fault, given.keys())
+        for fault in faults
+        if source.is_readable or fault.key in given
+    ]
+    problems += override_problems
+    if problems:
+        raise InputError(problems)
+    return make_study(source.name, tables)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Source:
+    """A study file: what it says, and what is wrong before its keys are looked at."""
+
+    name: str
+    shown: str
+    text: str
+    tables: Tables
+    problems: list[Problem]
+    is_readable: bool = True
+
+    def locate(self, fault: Fault, overridden: Collection[str]) -> Problem:
+        """The fault as a problem, with its place."""
+        if fault.key in overridden:
+            return Problem(source=_COMMAND_LINE, message=fault.message)
+        line = _find_line(self.text, fault.table, fault.key)
+        return Problem(source=self.shown, line=line, message=fault.message)
+
+
+def _open(name: str) -> _Source:
+    if name in builtin_studies():
+        path, shown = _BUILT_IN / f"{name}.toml", f"study {name}"
+    else:
+        path, shown = Path(name), name
+    text, message = "", None
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (FileNotFoundError, NotADirectoryError):
+        names = builtin_studies()
+        message = (
+            "there is no such study. Give the path of a study file, or a built-in study: "
+            f"{', '.join(names)}.{suggestion(name, names)}"
+        )
+    except IsADirectoryError:
+        message = "is a folder. Give the path of a study file."
+    except UnicodeDecodeError:
+        message = "is not text in UTF-8."
+    except (OSError, ValueError) as error:
+        message = f"cannot be read ({error})."
+    if message is not None:
+        problems = [Problem(source=shown, message=message)]
+        return _Source(
+            name=name, shown=shown, text="", tables={}, problems=problems, is_readable=False
+        )
+    return _parse(path, shown, text)
+
+
+def _parse(path: Path, shown: str, text: str) -> _Source:
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        place = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
+        message = f"is not valid TOML: {str(error).split(' (at ')[0].lower()}."
+        problem = Problem(
+            source=shown,
+            line=int(place[1]) if place else None,
+            column=place[2] if place else None,
+            message=message,
+        )
+        return _Source(
+            name=path.stem, shown=shown, text=text, tables={}, problems=[problem], is_readable=False
+        )
+    tables: Tables = {}
+    problems = []
+    for table, values in content.items():
+        if table in TABLES and isinstance(values, dict):
+            tables[table] = {key: _from_folder(key, value, path) for key, value in values.items()}
+            continue
+        message = _stray(table, values)
+        problems.append(Problem(source=shown, line=_find_line(text, table, None), message=message))
+    return _Source(name=path.stem, shown=shown, text=text, tables=tables, problems=problems)
+
+
+def _stray(name: str, value: Any) -> str:
+    """What to say of something at the top of a file that is no table of a study."""
+    if name in TABLES:
+        return f"[{name}] must be a table, but got {name} = {value!r}."
+    if name in KEYS:
+        return f"{name} stands outside of a table, but belongs in [{KEYS[name].table}]."
+    return f"[{name}] is no table of a study.{suggestion(name, [*TABLES, *KEYS])}"
+
+
+def _from_folder(key: str, value: Any, path: Path) -> Any:
+    if key not in _PATHS or not isinstance(value, str) or (key == "data" and value in DATA_SETS):
+        return value
+    return str(path.parent / Path(value).expanduser())
+
+
+def _parse_overrides(overrides: Iterable[str]) -> tuple[dict[str, Any], list[Problem]]:
+    given: dict[str, Any] = {}
+    problems = []
+    for text in overrides:
+        name, equals, value = text.partition("=")
+        table, dot, key = name.strip().rpartition(".")
+        message = None
+        if not equals:
+            message = f"{text!r} must look like key=value."
+        elif key not in KEYS:
+            message = unknown_key(key)
+        elif dot and table != KEYS[key].table:
+            message = unknown_key(key, table)
+        if message is None:
+            given[key] = _parse_value(value.strip())
+        else:
+            problems.append(Problem(source=_COMMAND_LINE, message=message))
+    return given, problems
+
+
+def _parse_value(text: str) -> Any:
+    """A value as in TOML; what is none is a text.
+
+    >>> _parse_value("3"), _parse_value("'a b'"), _parse_value("mnist-mini")
+    (3, 'a b', 'mnist-mini')
+    """
+    try:
+        parsed = tomllib.loads(f"value = {text}")
+    except tomllib.TOMLDecodeError:
+        return text
+    return parsed["value"] if parsed.keys() == {"value"} else text
+
+
+def _merge(tables: Tables, given: dict[str, Any]) -> Tables:
+    merged = {table: dict(values) for table, values in tables.items()}
+    for key, value in given.items():
+        merged.setdefault(KEYS[key].table, {})[key] = value
+    return merged
+
+
+def _path_faults(tables: Tables) -> list[Fault]:
+    data = tables.get("task", {}).get("data")
+    if not isinstance(data, str) or data in DATA_SETS or _exists(data):
+        return []
+    message = (
+        f"data must be {', '.join(DATA_SETS)}, or the path of an .npz file or a folder, but there "
+        f"is no {data!r}.{suggestion(Path(data).name, DATA_SETS)}"
+    )
+    return [Fault(table="task", key="data", message=message)]
+
+
+def _exists(path: str) -> bool:
+    try:
+        return Path(path).exists()
+    except (OSError, ValueError):  # too long, or a null byte
+        return False
+
+
+def _find_line(text: str, table: str, key: str | None) -> int | None:
+    """Line of a key, or of its table where the key has none; tomllib keeps no positions.
+
+    >>> _find_line("[task]\\ndata = 'mnist'\\n", "task", "data")
+    2
+    """
+    current, header = "", None
+    for number, line in enumerate(text.splitlines(), start=1):
+        if bracket := re.match(r"\s*\[([^\[\]]+)\]", line):
+            current = _plain(bracket[1])
+            if current == table:
+                header = header or number
+        elif entry := re.match(r"\s*([^=#]+?)\s*=", line):
+            name = _plain(f"{current}.{entry[1]}" if current else entry[1])
+            if name == f"{table}.{key}":
+                return number
+            if name.split(".")[0] == table and not current:
+                header = header or number
+    return header
+
+
+def _plain(dotted: str) -> str:
+    return ".".join(part.strip().strip("\"'") for part in dotted.split("."))

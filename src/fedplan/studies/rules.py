@@ -1,0 +1,124 @@
+"""Rules: what the keys of a study must satisfy together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from typing import Any
+
+from fedplan.studies.config import KEYS, Fault, find_faults
+
+Tables = dict[str, dict[str, Any]]
+
+
+def settle(
+    tables: Tables,
+    overridden: Collection[str],
+    required: Collection[str] = (),
+    found: Collection[Fault] = (),
+) -> tuple[Tables, list[Fault]]:
+    """The tables without what an override made pointless, and everything wrong with them.
+
+    `required` are keys that must have a value, `found` are faults known already.
+    A key that goes only with another value of a second key is a fault, unless an override of that
+    second key is what made it so: `partition=iid` quietly retires a file's `shards-per-label`.
+    """
+    tables = {table: dict(values) for table, values in tables.items()}
+    for table in ("task", "training"):
+        tables.setdefault(table, {})
+    faults = [
+        *(fault for table, values in tables.items() for fault in find_faults(table, values)),
+        *found,
+    ]
+    wrong = {fault.key for fault in faults}
+    faults += _retire(tables, overridden, wrong)
+    known = _known(tables, wrong)
+    faults += _missing(known, tables, wrong, required)
+    faults += _contradictions(known, has_fleet="fleet" in tables)
+    return tables, faults
+
+
+def _known(tables: Tables, wrong: Collection[str | None]) -> dict[str, Any]:
+    """Every key whose value is certain, given or by default."""
+    known = {}
+    for name, key in KEYS.items():
+        given = tables.get(key.table, {})
+        if name not in wrong and (name in given or not key.required):
+            known[name] = given.get(name, key.default)
+    return known
+
+
+def _retire(
+    tables: Tables, overridden: Collection[str], wrong: Collection[str | None]
+) -> list[Fault]:
+    faults = []
+    changed = set(overridden)
+    for name, key in KEYS.items():
+        given = tables.get(key.table, {})
+        if key.only is None or name not in given:
+            continue
+        other, values = key.only
+        at = given.get(other, KEYS[other].default)
+        if other in wrong or at in values or (KEYS[other].required and other not in given):
+            continue
+        if other in changed and name not in overridden:
+            del given[name]
+            changed.add(name)
+            continue
+        goes_with = " or ".join(map(str, values))
+        message = f"{name} goes with {other} = {goes_with}, not with {other} = {at}."
+        if values == (None,):
+            message = f"give {other} or {name}, not both: the file has its own."
+        elif name in overridden:
+            message += f" Leave it out, or set {other} too."
+        faults.append(Fault(table=key.table, key=name, message=message))
+    return faults
+
+
+def _missing(
+    known: dict[str, Any],
+    tables: Tables,
+    wrong: Collection[str | None],
+    required: Collection[str],
+) -> list[Fault]:
+    wanted = list(required)
+    if "fleet" in tables and known.get("file") is None and "file" not in wrong:
+        wanted += ["step-time-s", "comm-time-s"]
+    return [
+        Fault(
+            table=KEYS[name].table,
+            key=None,
+            message=f"{name} is missing: set it in [{KEYS[name].table}], or add {name}=... to the "
+            f"command. {KEYS[name].text}",
+        )
+        for name in wanted
+        if name not in wrong and known.get(name) is None
+    ]
+
+
+def _contradictions(known: dict[str, Any], *, has_fleet: bool) -> list[Fault]:
+    found = []
+    data, clients, chosen = map(known.get, ("data", "num-clients", "clients-per-round"))
+    has_size = data in (KEYS["num-clients"].only or ("", ()))[1]
+    if has_size and chosen is not None and clients is not None and chosen > clients:
+        message = (
+            "`clients-per-round <= num-clients` must hold, but got clients-per-round="
+            f"{chosen}, num-clients={clients}. Lower clients-per-round or raise num-clients."
+        )
+        found.append(("clients-per-round", message))
+    if known.get("model") == "lenet5" and data == "synthetic":
+        message = (
+            "lenet5 learns from images of 28 x 28 pixels, and synthetic data are none. Use "
+            "model = logistic, or data = mnist or mnist-mini."
+        )
+        found.append(("model", message))
+    found += [
+        (name, f"{name} needs a [fleet]: without one a run has neither seconds nor joules.")
+        for name in ("max-time-s", "max-energy-j")
+        if not has_fleet and known.get(name, math.inf) < math.inf
+    ]
+    for sd in ("comm-time-sd-s", "step-energy-sd-j", "comm-energy-sd-j"):
+        mean = sd.replace("-sd", "")
+        if known.get(mean) == 0 and known.get(sd, 0) > 0:
+            found.append((sd, f"{sd} needs a mean above 0, but got {mean}=0. Raise {mean}."))
+    return [Fault(table=KEYS[name].table, key=name, message=text) for name, text in found]
