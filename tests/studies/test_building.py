@@ -102,7 +102,7 @@ def test_ones_own_data_and_devices_are_read(tmp_path):
         "[task]\ndata = 'own.npz'\n[training]\nlearning-rate = 0.1\n[fleet]\nfile = 'fleet.csv'\n"
     )
     experiment = build_experiment(read_study(str(tmp_path / "own.toml")))
-    assert experiment.data.num_clients == len(experiment.fleet) == 4
+    assert experiment.simulator.num_clients == len(experiment.fleet) == 4
     assert experiment.simulator.num_clients == 4
 
 

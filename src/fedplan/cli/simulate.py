@@ -146,7 +146,7 @@ def _as_json(
         "study": experiment.study.name,
         "clients_per_round": training.clients_per_round,
         "local_steps": training.local_steps,
-        "num_clients": experiment.data.num_clients,
+        "num_clients": experiment.simulator.num_clients,
         "target_loss": experiment.stop.target_loss,
         "runs": [
             {
@@ -205,11 +205,16 @@ def _print_table(
     from rich.table import Table
 
     out = console()
-    data, training = experiment.data, experiment.study.training
+    training = experiment.study.training
     columns = _columns(experiment)
     facts = Table.grid(padding=(0, 3))
-    facts.add_row("study", f"{experiment.study.name}: {data.name}, {experiment.study.task.model}")
-    facts.add_row("clients per round", f"{training.clients_per_round:,} of {data.num_clients:,}")
+    facts.add_row(
+        "study", f"{experiment.study.name}: {experiment.data_name}, {experiment.study.task.model}"
+    )
+    facts.add_row(
+        "clients per round",
+        f"{training.clients_per_round:,} of {experiment.simulator.num_clients:,}",
+    )
     facts.add_row("local steps", f"{training.local_steps:,}")
     for name, (find, shown) in columns.items():
         values = [value for run in _sound(runs) if (value := find(run)) is not None]

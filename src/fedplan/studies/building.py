@@ -40,7 +40,7 @@ class Experiment:
     """A study, ready to be simulated."""
 
     study: Study
-    data: FederatedData
+    data_name: str
     fleet: Fleet | None
     simulator: Simulator
     stop: Stop
@@ -52,10 +52,27 @@ def build_experiment(study: Study) -> Experiment:
     What is wrong with each of them is said at once.
 
     >>> from fedplan.studies import read_study
-    >>> build_experiment(read_study("demo")).data
-    <FederatedData 'Synthetic(1, 1)': 20 clients, ...>
+    >>> experiment = build_experiment(read_study("demo"))
+    >>> experiment.data_name, experiment.simulator.num_clients
+    ('Synthetic(1, 1)', 20)
     """
     training = study.training
+    learner, fleet, name = _load(study)
+    rate = LearningRate(
+        initial=training.learning_rate, schedule=training.schedule, decay=training.decay
+    )
+    evaluation = Evaluation(every=training.evaluate_every, subset=training.evaluate_subset)
+    return Experiment(
+        study=study,
+        data_name=name,
+        fleet=fleet,
+        simulator=Simulator(learner, rate, fleet, evaluation),
+        stop=build_stop(training),
+    )
+
+
+def _load(study: Study) -> tuple[Learner, Fleet | None, str]:
+    """Learner, devices and the data's name; of the data itself the learner keeps what it needs."""
     problems: list[Problem] = []
     data = _attempt(lambda: build_data(study.task), problems)
     fleet = learner = None
@@ -65,20 +82,10 @@ def build_experiment(study: Study) -> Experiment:
     if data is not None:
         known = data
         problems += _size_problems(study, data.num_clients, fleet)
-        learner = _attempt(lambda: build_learner(study.task, training, known), problems)
+        learner = _attempt(lambda: build_learner(study.task, study.training, known), problems)
     if data is None or learner is None or problems:
         raise InputError(problems)
-    rate = LearningRate(
-        initial=training.learning_rate, schedule=training.schedule, decay=training.decay
-    )
-    evaluation = Evaluation(every=training.evaluate_every, subset=training.evaluate_subset)
-    return Experiment(
-        study=study,
-        data=data,
-        fleet=fleet,
-        simulator=Simulator(learner, rate, fleet, evaluation),
-        stop=build_stop(training),
-    )
+    return learner, fleet, data.name
 
 
 def _attempt(part: Callable[[], T], problems: list[Problem]) -> T | None:
