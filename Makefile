@@ -3,10 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 .DEFAULT_GOAL := help
-.PHONY: help run test test-slow lint format benchmark clean
+.PHONY: help run test test-slow lint format benchmark benchmark-peers clean
 
 help:  ## Show this help
-	@grep -hE '^[a-z-]+:.*?## ' $(MAKEFILE_LIST) | awk 'BEGIN {FS = ":.*?## "}; {printf "  make %-11s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*?## ' $(MAKEFILE_LIST) | awk 'BEGIN {FS = ":.*?## "}; {printf "  make %-16s %s\n", $$1, $$2}'
 
 run: $(VENV)/.run  ## Plan the built-in example fleet and draw its time-energy frontier
 	@$(BIN)/fedplan plan --example --energy-weight 0.3 --plot frontier.png
@@ -31,8 +31,11 @@ benchmark: $(VENV)/.run  ## Time the planner to 1,000,000 devices, and the simul
 	$(BIN)/python benchmarks/plan_scaling.py
 	$(BIN)/python benchmarks/simulator_speed.py
 
+benchmark-peers: $(VENV)/.run  ## Time the simulator against Flower, FedJAX, pfl and a PyTorch loop
+	$(BIN)/python benchmarks/peers/run.py $(ARGS)
+
 clean:  ## Remove the virtual environment and everything generated
-	rm -rf $(VENV) dist frontier.png .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .benchmark-envs dist frontier.png .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

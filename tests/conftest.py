@@ -1,14 +1,18 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fedplan.cli import main
+from fedplan.tasks import mnist
 
+SHARED = Path(__file__).parents[2] / "shared" / "data"
 SETUP3 = """step_time_s,comm_time_s,step_energy_j,comm_energy_j,count
 0.1,2,0.001,0.02,100
 """
@@ -59,3 +63,15 @@ def pilots_csv(tmp_path):
     path = tmp_path / "pilots.csv"
     path.write_text(PILOTS)
     return path
+
+
+@pytest.fixture(scope="session")
+def mnist_folder() -> Path:
+    """The full MNIST files, where this machine has them."""
+    roots = [SHARED / "mnist"]
+    if os.environ.get("FEDPLAN_DATA"):
+        roots += [Path(os.environ["FEDPLAN_DATA"]) / "mnist", Path(os.environ["FEDPLAN_DATA"])]
+    for root in roots:
+        if (root / mnist.FILES[0].name).exists():
+            return root
+    pytest.skip("the full MNIST files are not here; set FEDPLAN_DATA to their folder")

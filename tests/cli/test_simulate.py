@@ -167,6 +167,12 @@ def test_mnist_that_is_missing_or_altered_is_refused(fedplan, tmp_path, monkeypa
     assert altered.code == 2 and len(altered.json["error"]["problems"]) >= 4
 
 
+def test_what_is_there_is_not_downloaded_again(fedplan, mnist_folder, monkeypatch):
+    monkeypatch.setenv("FEDPLAN_DATA", str(mnist_folder))
+    words = ["clients-per-round=1", "local-steps=1", "rounds=1", "evaluate-subset=100"]
+    assert fedplan("simulate", "setup2", "--download", *words).code == 0
+
+
 def test_lenet_learns_from_images(fedplan):
     words = ["data=mnist-mini", "clients-per-round=2", "local-steps=2", "rounds=2"]
     run = fedplan("simulate", "setup2", *words, "--format", "json").json["runs"][0]

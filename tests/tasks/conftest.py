@@ -2,30 +2,14 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import os
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from threading import Thread
 
 import numpy as np
 import pytest
 
 from fedplan.tasks import mnist
-
-SHARED = Path(__file__).parents[2].parent / "shared" / "data"
-
-
-@pytest.fixture(scope="session")
-def mnist_folder() -> Path:
-    """The full MNIST files, where this machine has them."""
-    roots = [SHARED / "mnist"]
-    if os.environ.get("FEDPLAN_DATA"):
-        roots += [Path(os.environ["FEDPLAN_DATA"]) / "mnist", Path(os.environ["FEDPLAN_DATA"])]
-    for root in roots:
-        if (root / mnist.FILES[0].name).exists():
-            return root
-    pytest.skip("the full MNIST files are not here; set FEDPLAN_DATA to their folder")
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -65,10 +65,29 @@ class RoundBar:
             self._bar.update(self._task, total=total)
 
 
+def _has_bars(quiet: bool) -> bool:
+    return not quiet and sys.stderr.isatty() and "NO_COLOR" not in os.environ
+
+
+@contextmanager
+def byte_bar(title: str, *, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
+    """A bar over bytes, told how many are done of how many; None where there are no bars."""
+    if not _has_bars(quiet):
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn(title), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
 @contextmanager
 def round_bar(jobs: Sequence[Job], max_rounds: int, *, quiet: bool) -> Iterator[RoundBar | None]:
     """A bar on standard error; None without a terminal, with NO_COLOR, or where quiet."""
-    if quiet or not sys.stderr.isatty() or "NO_COLOR" in os.environ:
+    if not _has_bars(quiet):
         yield None
         return
     from rich.console import Console

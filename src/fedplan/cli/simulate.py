@@ -12,7 +12,7 @@ import click
 
 from fedplan.cli.options import Collector, output_options
 from fedplan.cli.output import amount, check_plot, console, joules, print_json, save_plot, seconds
-from fedplan.cli.progress import notice, round_bar
+from fedplan.cli.progress import byte_bar, notice, round_bar
 
 if TYPE_CHECKING:
     from fedplan.records import RunRecord
@@ -28,9 +28,15 @@ _COMPILE_TIMES_S = {"logistic": 10, "lenet5": 20}
 @click.argument("study", metavar="STUDY")
 @click.argument("overrides", metavar="[KEY=VALUE]...", nargs=-1)
 @output_options
+@click.option("--download", is_flag=True, help="Fetch MNIST (12 MB) first, if it is not there.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress, no notices.")
 def simulate(
-    study: str, overrides: tuple[str, ...], output_format: str, plot: str | None, quiet: bool
+    study: str,
+    overrides: tuple[str, ...],
+    output_format: str,
+    plot: str | None,
+    download: bool,
+    quiet: bool,
 ) -> None:
     """Train with FedAvg, simulated, once a seed.
 
@@ -41,6 +47,7 @@ def simulate(
     Examples:
       fedplan simulate demo --plot demo.png
       fedplan simulate setup3 clients-per-round=20 local-steps=45 seeds=50
+      fedplan simulate setup2 --download target-loss=0.2
       fedplan simulate setup1 data=mnist target-loss=0.5 --format json
       fedplan simulate study.toml file=fleet.csv learning-rate=0.05
     """
@@ -55,6 +62,8 @@ def simulate(
 
     from fedplan.studies.building import build_experiment
 
+    if download and read.task.data == "mnist":
+        _download(quiet=quiet)
     experiment = build_experiment(read)
     with notice(_COMPILING.format(_COMPILE_TIMES_S[read.task.model]), quiet=quiet):
         experiment.simulator.warm_up()
@@ -68,6 +77,13 @@ def simulate(
         _print_table(experiment, runs, steps_per_second, message)
     if not _sound(runs):
         raise click.exceptions.Exit(1)
+
+
+def _download(*, quiet: bool) -> None:
+    from fedplan.tasks import fetch_mnist
+
+    with byte_bar("Downloading MNIST", quiet=quiet) as progress:
+        fetch_mnist(progress=progress)
 
 
 def _run(experiment: Experiment, *, quiet: bool) -> tuple[list[RunRecord], float]:

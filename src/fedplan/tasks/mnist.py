@@ -97,12 +97,18 @@ def load_mnist(folder: str | os.PathLike[str] | None = None) -> Digits:
     Traceback (most recent call last):
     fedplan.errors.InputError: no/such/folder: holds none of MNIST's files. ...
     """
-    arrays = read_arrays(_find_folder() if folder is None else Path(folder))
+    if folder is None:
+        folder = found_folder()
+    if folder is None:
+        looked = ", ".join(map(str, _folders()))
+        remedy = _remedy(default_folder())
+        raise InputError(f"MNIST was not found; looked in {looked}. {remedy}")
+    arrays = read_arrays(Path(folder))
     return digits_of(*arrays, name="MNIST")
 
 
 def default_folder() -> Path:
-    """Where `fetch_mnist` puts the files: fedplan/mnist in $XDG_CACHE_HOME or ~/.cache."""
+    """The user's own copy: fedplan/mnist in $XDG_CACHE_HOME or ~/.cache."""
     cache = os.environ.get("XDG_CACHE_HOME")
     return (Path(cache) if cache else Path.home() / ".cache") / "fedplan" / "mnist"
 
@@ -182,22 +188,26 @@ def _pixels(images: NDArray[np.uint8]) -> FeatureArray:
     return pixels
 
 
-def _find_folder() -> Path:
+def found_folder() -> Path | None:
+    """The first folder looked in that holds any of the files; they may be damaged."""
+    return next(
+        (folder for folder in _folders() if any((folder / file.name).exists() for file in FILES)),
+        None,
+    )
+
+
+def _folders() -> list[Path]:
     folders = [default_folder()]
     if data := os.environ.get(DATA_VARIABLE):
         folders = [Path(data) / "mnist", Path(data), *folders]
-    for folder in folders:
-        if any((folder / file.name).exists() for file in FILES):
-            return folder
-    looked = ", ".join(map(str, folders))
-    raise InputError(f"MNIST was not found; looked in {looked}. {_remedy(folders[-1])}")
+    return folders
 
 
 def _remedy(folder: Path) -> str:
     names = ", ".join(file.name for file in FILES)
     return (
-        f"Download them with fedplan.tasks.fetch_mnist({str(folder)!r}), put {names} there, or "
-        "use fedplan.tasks.mnist_mini(), which needs no download."
+        f"Download them (fedplan simulate --download, or fedplan.tasks.fetch_mnist), put {names} "
+        f"into {folder}, or use mnist-mini, which needs no download."
     )
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from fedplan.atomic import draft_of
 from fedplan.errors import FedplanError, InputError
 from fedplan.tasks import mnist
-from fedplan.tasks.mnist import IdxFile, default_folder, read_idx
+from fedplan.tasks.mnist import IdxFile, default_folder, found_folder, read_idx
 
 MIRRORS = (
     "https://ossci-datasets.s3.amazonaws.com/mnist/",
@@ -35,7 +35,8 @@ def fetch_mnist(
 ) -> Path:
     """Download the files that are missing or damaged (12 MB in all); returns their folder.
 
-    folder : where the files go; `default_folder()`, in the user's cache, unless given.
+    folder : where the files go; unless given, where `load_mnist` finds some of them, or else the
+        user's cache.
     mirrors : addresses to put a file's name behind; each attempt tries them in order.
     progress : called as progress(bytes_done, bytes_total), over all files.
     attempts, timeout_s, backoff_s : rounds over the mirrors, seconds of silence that end a
@@ -50,7 +51,7 @@ def fetch_mnist(
     'ftp://example.org/'.
     """
     _check(mirrors, attempts, timeout_s, backoff_s)
-    target = default_folder() if folder is None else Path(folder)
+    target = (found_folder() or default_folder()) if folder is None else Path(folder)
     try:
         target.mkdir(parents=True, exist_ok=True)
     except OSError as error:
