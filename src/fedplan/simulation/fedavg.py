@@ -89,7 +89,9 @@ class Simulator:
 
     def warm_up(self) -> None:
         """Compile what a run needs, or read it from the disk: seconds the first time."""
-        self.run(1, 1, Stop(max_rounds=1))
+        weights = self._learner.initial(0)
+        self._train(weights, clients_per_round=1, steps=1, seed=0, round_=1)
+        self._learner.evaluate(weights, self._learner.samples(np.zeros(1, dtype=np.int64)))
 
     def run(
         self,
