@@ -29,10 +29,10 @@ format: $(VENV)/.dev  ## Rewrite the code in the house style
 
 benchmark: $(VENV)/.run  ## Time the planner to 1,000,000 devices, and the simulator
 	$(BIN)/python benchmarks/plan_scaling.py
-	$(BIN)/python benchmarks/simulator_speed.py
+	$(BIN)/python benchmarks/peers/run.py --peers
 
 benchmark-peers: $(VENV)/.run  ## Time the simulator against Flower, FedJAX, pfl and a PyTorch loop
-	$(BIN)/python benchmarks/peers/run.py $(ARGS)
+	$(BIN)/python benchmarks/peers/run.py --output benchmarks/peers/results.json $(ARGS)
 
 clean:  ## Remove the virtual environment and everything generated
 	rm -rf $(VENV) .benchmark-envs dist frontier.png .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
