@@ -68,8 +68,8 @@ class MissingExtraError(FedplanError, ImportError):
     Type: pip install 'fedplan[torch]'
     """
 
-    def __init__(self, what: str, extra: str) -> None:
+    def __init__(self, what: str, extra: str, *, package: str | None = None) -> None:
         super().__init__(
-            f"{what} needs the package {extra}, which is not installed. "
+            f"{what} needs the package {package or extra}, which is not installed. "
             f"Type: pip install 'fedplan[{extra}]'"
         )

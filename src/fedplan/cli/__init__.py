@@ -1,4 +1,4 @@
-"""The command line: `fedplan plan | estimate | frontier | simulate`; the only place that prints."""
+"""The command line: one file a command; the only place that prints."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ import click
 
 from fedplan import __version__
 from fedplan.cli.estimate import estimate
+from fedplan.cli.export import export
 from fedplan.cli.frontier import frontier
+from fedplan.cli.listing import list_
 from fedplan.cli.output import fail
 from fedplan.cli.plan import plan
+from fedplan.cli.show import show
 from fedplan.cli.simulate import simulate
 from fedplan.errors import FedplanError
 
@@ -29,13 +32,14 @@ def cli() -> None:
       fedplan estimate --pilots pilots.csv --num-clients 100
       fedplan frontier --fleet fleet.csv --ratio 3750 --plot frontier.png
       fedplan simulate demo --plot demo.png       train a small study, in seconds
+      fedplan list                                what has been stored
 
     Results go to standard output, everything else to standard error. Exit codes: 0 done, 1 failed,
     2 wrong input, 3 no feasible plan, 130 interrupted.
     """
 
 
-for command in (plan, estimate, frontier, simulate):
+for command in (plan, estimate, frontier, simulate, list_, show, export):
     cli.add_command(command)
 
 

@@ -71,16 +71,30 @@ objective_options = _stack(
 constraint_options = _stack(
     *(click.option(_flag(name), type=kind, help=text) for name, (kind, text) in _LIMITS.items())
 )
+format_option = click.option(
+    "--format",
+    "output_format",
+    type=click.Choice(["table", "json"]),
+    default="table",
+    show_default=True,
+    help="What to print.",
+)
 output_options = _stack(
-    click.option(
-        "--format",
-        "output_format",
-        type=click.Choice(["table", "json"]),
-        default="table",
-        show_default=True,
-        help="What to print.",
-    ),
+    format_option,
     click.option("--plot", metavar="FILE", help="Also draw it: .png, .svg or .html."),
+)
+store_options = _stack(
+    click.option(
+        "--store",
+        "store_url",
+        metavar="URL",
+        envvar="FEDPLAN_STORE",
+        default="sqlite:///fedplan.db",
+        show_default=True,
+        show_envvar=True,
+        help="Where runs and studies are kept.",
+    ),
+    format_option,
 )
 
 

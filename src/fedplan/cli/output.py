@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 import sys
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -11,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fedplan.errors import FedplanError, InputError
+from fedplan.strictjson import to_json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,17 +19,7 @@ if TYPE_CHECKING:
 
 def print_json(value: dict[str, Any]) -> None:
     """Print one JSON document; what has no finite value becomes null."""
-    click.echo(json.dumps(_finite(value), indent=2, allow_nan=False))
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
+    click.echo(to_json(value, indent=2))
 
 
 def fail(error: FedplanError | click.ClickException) -> int:

@@ -1,0 +1,240 @@
+"""The file of a store: opened only if it is one, written in whole transactions."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from fedplan.errors import FedplanError, InputError, Problem
+from fedplan.store import schema
+
+DEFAULT_URL = "sqlite:///fedplan.db"
+BUSY_TIMEOUT_S = 60.0
+_SCHEME = "sqlite:///"
+_LEAST_BYTES = 512  # of an SQLite database
+_REMEDIES = {
+    "SQLITE_FULL": "there is no space left. What was saved before is safe: free some space, and "
+    "start again.",
+    "SQLITE_BUSY": f"another program has kept it locked for {BUSY_TIMEOUT_S:g} s. Wait for that "
+    "program, or end it, and start again.",
+    "SQLITE_CORRUPT": "is damaged. Restore a copy; `sqlite3 FILE .recover` saves what is readable.",
+    "SQLITE_IOERR": "the disk failed to read or write it. What was saved before is safe: check the "
+    "disk and its limits, and start again.",
+}
+_WRONG_PLACES = {
+    "SQLITE_NOTADB": "is not a fedplan store. Choose another file; this one is as it was.",
+    "SQLITE_READONLY": "cannot be written to. Make the file and its folder writable, or choose "
+    "another place.",
+    "SQLITE_CANTOPEN": "cannot be opened. Check that you may read and write both it and its "
+    "folder, or choose another place.",
+    "SQLITE_PERM": "cannot be opened. Check that you may read and write it, or choose another.",
+}
+
+
+def path_of(url: str) -> Path:
+    """The file that a store's URL names.
+
+    >>> path_of("sqlite:///runs/fedplan.db").as_posix(), path_of("sqlite:////tmp/a.db").as_posix()
+    ('runs/fedplan.db', '/tmp/a.db')
+    """
+    name = url.removeprefix(_SCHEME)
+    if name == url or name in ("", "/", ":memory:") or "\0" in name:
+        message = (
+            f"a store's URL must look like {DEFAULT_URL} (in the current folder) or "
+            f"sqlite:////home/me/fedplan.db (four slashes: a full path), but got {url!r}."
+        )
+        if url and ":" not in url and "\0" not in url:
+            message += f" Write {_SCHEME}{url}."
+        raise InputError(message)
+    return Path(name)
+
+
+class Database:
+    """One connection for all threads of the process, one at a time.
+
+    SQLite lets one connection write at a time anyway, and one connection is closed for certain.
+    A child process opens one of its own: SQLite's do not survive a fork.
+    """
+
+    def __init__(self, url: str, *, readonly: bool) -> None:
+        self._path = path_of(url)
+        self._lock = threading.Lock()
+        with self._translated():
+            self._connection = self._open_to_read() if readonly else self._open_to_write()
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """A transaction that is kept whole or not at all; on the disk once the block ends."""
+        with self._transaction("BEGIN IMMEDIATE") as connection:
+            yield connection
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """A view of the store as it is at one moment, whoever writes meanwhile."""
+        with self._transaction("BEGIN") as connection:
+            yield connection
+
+    def close(self) -> None:
+        """Close the file; what was saved is in it."""
+        with self._lock, self._translated():
+            self._connection.close()
+
+    @contextmanager
+    def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
+        with self._lock, self._translated(), _whole(self._connection, begin):
+            yield self._connection
+
+    def _open_to_write(self) -> sqlite3.Connection:
+        folder = self._path.absolute().parent
+        if not folder.is_dir():
+            message = f"the folder {folder} does not exist. Make it, or choose another place."
+            raise self._wrong(message)
+        connection = self._connect("rwc")
+        with _closed_on_error(connection):
+            connection.execute("PRAGMA foreign_keys = ON")
+            # FULL: a commit returns once it is on the disk, so that not even a power cut undoes
+            # it. NORMAL would survive kill -9 alone; a commit takes milliseconds, a run longer.
+            connection.execute("PRAGMA synchronous = FULL")
+            self._migrate(connection)
+            _use_write_ahead_log(connection)
+        return connection
+
+    def _open_to_read(self) -> sqlite3.Connection:
+        """Open what there is; what is not there reads as an empty store, and stays so."""
+        if self._size():
+            connection = self._connect(self._mode_to_read())
+            with _closed_on_error(connection):
+                with _whole(connection, "BEGIN"):
+                    version = self._check(connection)
+                if version == len(schema.MIGRATIONS):
+                    connection.execute("PRAGMA query_only = ON")
+                    return connection
+                if version:
+                    message = "was written by an older fedplan. Copy it, then open it to write."
+                    raise self._wrong(message)
+            connection.close()
+        connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        self._migrate(connection)
+        return connection
+
+    def _size(self) -> int:
+        try:
+            return self._path.stat().st_size
+        except (FileNotFoundError, NotADirectoryError):
+            return 0
+
+    def _mode_to_read(self) -> str:
+        # Who may write opens to write, for SQLite then tidies its log files away when it closes.
+        # Who may not must leave none: they would be the reader's, and in the writer's way.
+        if _may_write(self._path) and _may_write(self._path.absolute().parent):
+            return "rw"
+        has_log = any(Path(f"{self._path}{suffix}").exists() for suffix in ("-wal", "-journal"))
+        return "ro" if has_log else "ro&immutable=1"
+
+    def _connect(self, mode: str) -> sqlite3.Connection:
+        if self._path.is_dir():
+            raise self._wrong("is a folder. Give the path of a file.")
+        if 0 < self._size() < _LEAST_BYTES:  # SQLite takes one byte for an empty database
+            raise self._wrong(_WRONG_PLACES["SQLITE_NOTADB"])
+        return sqlite3.connect(
+            f"{self._path.absolute().as_uri()}?mode={mode}",
+            uri=True,
+            timeout=BUSY_TIMEOUT_S,
+            isolation_level=None,  # transactions begin and end where `_whole` says so
+            check_same_thread=False,  # the lock sees to it
+        )
+
+    def _check(self, connection: sqlite3.Connection) -> int:
+        """The version of a store, 0 of an empty file; what is neither is refused.
+
+        In a transaction: another process may be making the store right now.
+        """
+        (application,) = connection.execute("PRAGMA application_id").fetchone()
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        if application != schema.APPLICATION_ID and (application or version or tables):
+            raise self._wrong(
+                "is the database of another program. Choose another file; this one is as it was."
+            )
+        if version > len(schema.MIGRATIONS):
+            raise self._wrong(
+                f"was written by a newer fedplan (its tables have version {version}, this fedplan "
+                f"knows {len(schema.MIGRATIONS)}). Upgrade: pip install --upgrade fedplan."
+            )
+        return int(version)
+
+    def _migrate(self, connection: sqlite3.Connection) -> None:
+        """Bring the tables up to date, whole or not at all."""
+        with _whole(connection, "BEGIN IMMEDIATE"):
+            version = self._check(connection)
+            for migration in schema.MIGRATIONS[version:]:
+                for statement in migration:
+                    connection.execute(statement)
+            if version < len(schema.MIGRATIONS):
+                connection.execute(f"PRAGMA user_version = {len(schema.MIGRATIONS)}")
+            connection.execute("DELETE FROM steps WHERE 0")  # fails now, not after hours of work
+
+    @contextmanager
+    def _translated(self) -> Iterator[None]:
+        """SQLite's errors in the words of the house."""
+        try:
+            yield
+        except OSError as error:
+            raise self._wrong(f"{_WRONG_PLACES['SQLITE_CANTOPEN']} ({error.strerror})") from error
+        except OverflowError as error:
+            raise self._wrong("holds whole numbers from -2^63 to 2^63 - 1 alone.") from error
+        except sqlite3.Error as error:
+            name = getattr(error, "sqlite_errorname", "")
+            for start, message in _WRONG_PLACES.items():
+                if name.startswith(start):
+                    raise self._wrong(f"{message} ({error})") from error
+            message = next((m for n, m in _REMEDIES.items() if name.startswith(n)), "failed.")
+            raise FedplanError(f"store {self._path}: {message} ({error})") from error
+
+    def _wrong(self, message: str) -> InputError:
+        return InputError(Problem(source=f"store {self._path}", message=message))
+
+
+def _may_write(path: Path) -> bool:
+    return os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
+
+
+@contextmanager
+def _whole(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
+    try:
+        connection.execute(begin)
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        with suppress(sqlite3.Error):  # the first error is the one to tell
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+        raise
+
+
+@contextmanager
+def _closed_on_error(connection: sqlite3.Connection) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        connection.close()
+        raise
+
+
+def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
+    """Let others read while one writes; a file system that cannot keeps the older, safe way."""
+    give_up_at = time.monotonic() + BUSY_TIMEOUT_S
+    mode = None
+    while mode is None:
+        try:
+            mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()
+        except sqlite3.OperationalError as error:  # the busy timeout does not cover this change
+            busy = error.sqlite_errorname.startswith("SQLITE_BUSY")
+            if not busy or time.monotonic() > give_up_at:
+                raise
+            time.sleep(0.01)

@@ -1,0 +1,111 @@
+"""What a store lists, and the fingerprints that tell experiments and studies apart."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from fedplan import __version__
+from fedplan.errors import InputError
+from fedplan.records import Status
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Versions:
+    """The software that something was made with."""
+
+    fedplan: str
+    python: str
+    numpy: str
+    numba: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExperimentEntry:
+    """What makes runs comparable, and how many there are."""
+
+    fingerprint: str
+    settings: dict[str, Any]
+    num_runs: int
+    created: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StudyEntry:
+    """A study and its experiment; `num_runs` counts the experiment's, whoever made them."""
+
+    name: str
+    fingerprint: str
+    configuration: dict[str, Any]
+    experiment: ExperimentEntry
+    created: str
+    versions: Versions
+
+    @property
+    def num_runs(self) -> int:
+        """Runs of the study's experiment."""
+        return self.experiment.num_runs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunEntry:
+    """A run without its rounds."""
+
+    clients_per_round: int
+    local_steps: int
+    seed: int
+    status: Status
+    num_rounds: int
+    final_loss: float | None
+    time_s: float
+    energy_j: float
+    created: str
+    versions: Versions
+
+
+@cache
+def current_versions() -> Versions:
+    """The software at hand."""
+    return Versions(
+        fedplan=__version__,
+        python=platform.python_version(),
+        numpy=_version("numpy"),
+        numba=_version("numba"),
+    )
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)  # without importing it
+    except PackageNotFoundError:
+        return ""
+
+
+def canonical_json(value: Any) -> str:
+    """One text for one value: sorted keys, no spaces; infinities and NaN as Python writes them.
+
+    >>> canonical_json({"rounds": 5, "data": ("a", None)})
+    '{"data":["a",null],"rounds":5}'
+    """
+    try:
+        return json.dumps(value, sort_keys=True, separators=(",", ":"))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InputError(
+            "what is stored must be texts, numbers, true, false, None, and lists and mappings of "
+            f"them, but: {error}. Convert it first."
+        ) from error
+
+
+def fingerprint_of(value: Mapping[str, Any]) -> str:
+    """SHA-256 of the canonical JSON, in hexadecimal.
+
+    >>> fingerprint_of({"a": 1, "b": 2.5}) == fingerprint_of({"b": 2.5, "a": 1})
+    True
+    """
+    return hashlib.sha256(canonical_json(dict(value)).encode()).hexdigest()

@@ -1,0 +1,131 @@
+"""Export: the runs of a store as files that other programs read."""
+
+from __future__ import annotations
+
+import csv
+import os
+from collections.abc import Iterator
+from dataclasses import asdict
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from fedplan.atomic import draft_of
+from fedplan.errors import InputError, MissingExtraError, Problem
+from fedplan.records import RunRecord
+from fedplan.store.entries import ExperimentEntry, RunEntry, StudyEntry
+from fedplan.store.store import Store
+from fedplan.strictjson import to_json
+
+SUFFIXES = (".csv", ".json", ".parquet")
+COLUMNS = (
+    "clients_per_round",
+    "local_steps",
+    "seed",
+    "status",
+    "round",
+    "loss",
+    "accuracy",
+    "cohort",
+    "seconds",
+    "joules",
+)
+_OF_THE_RUN = COLUMNS[:4]
+_OF_THE_ROUND = COLUMNS[4:]
+
+
+def check_export(path: str | os.PathLike[str]) -> None:
+    """Refuse a file that runs cannot be exported to, as far as that shows beforehand."""
+    target = Path(path)
+    if target.suffix.lower() not in SUFFIXES:
+        raise _unwritable(path, f"must end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}")
+    if target.suffix.lower() == ".parquet" and find_spec("polars") is None:
+        raise MissingExtraError("Export to Parquet", "parquet", package="polars")
+    try:
+        has_folder, is_folder = target.absolute().parent.is_dir(), target.is_dir()
+    except (OSError, ValueError) as error:  # too long, a null byte
+        raise _unwritable(path, f"is not a usable path ({error})") from error
+    if is_folder or not has_folder:
+        raise _unwritable(path, "is a folder" if is_folder else "is in a folder that is not there")
+
+
+def export_runs(
+    store: Store, entry: StudyEntry | ExperimentEntry, path: str | os.PathLike[str]
+) -> int:
+    """Write the runs of an experiment, or of a study's, and say how many there are.
+
+    A `.csv` or `.parquet` has a row a round, a `.json` a list of runs, and what they are runs of.
+    Runs stand in the order of K, E and seed. A failure leaves an old file as it was.
+    """
+    check_export(path)
+    settings = (entry.experiment if isinstance(entry, StudyEntry) else entry).settings
+    listed = store.runs(settings)
+    runs = _each_run(store, settings, listed)
+    try:
+        with draft_of(path) as draft:
+            match Path(path).suffix.lower():
+                case ".csv":
+                    _write_csv(draft, runs)
+                case ".json":
+                    _write_json(draft, runs, describe(store, entry))
+                case _:
+                    _write_parquet(draft, runs)
+    except OSError as error:
+        raise _unwritable(path, f"cannot be written ({error.strerror or error})") from error
+    return len(listed)
+
+
+def _each_run(
+    store: Store, settings: dict[str, Any], listed: list[RunEntry]
+) -> Iterator[RunRecord]:
+    """One run in memory at a time."""
+    for run in listed:
+        found = store.find_run(settings, run.clients_per_round, run.local_steps, run.seed)
+        if found is not None:
+            yield found
+
+
+def describe(store: Store, entry: StudyEntry | ExperimentEntry) -> dict[str, Any]:
+    """Everything known of a study or an experiment but its runs."""
+    known = asdict(entry)
+    return known | {"steps": store.steps(entry)} if isinstance(entry, StudyEntry) else known
+
+
+def _write_csv(draft: Path, runs: Iterator[RunRecord]) -> None:
+    with draft.open("x", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        for run in runs:
+            columns = _columns(run)
+            columns["cohort"] = [" ".join(map(str, cohort)) for cohort in columns["cohort"]]
+            writer.writerows(zip(*columns.values(), strict=True))
+
+
+def _write_json(draft: Path, runs: Iterator[RunRecord], heading: dict[str, Any]) -> None:
+    with draft.open("x", encoding="utf-8") as file:
+        file.write(to_json(heading)[:-1] + ', "runs": [')
+        for place, run in enumerate(runs):
+            file.write(",\n" if place else "\n")
+            file.write(to_json(asdict(run)))
+        file.write("\n]}\n")
+
+
+def _write_parquet(draft: Path, runs: Iterator[RunRecord]) -> None:
+    import polars
+
+    whole, real = polars.Int64, polars.Float64
+    types = [whole, whole, whole, polars.String, whole, real, real, polars.List(whole), real, real]
+    schema: dict[str, Any] = dict(zip(COLUMNS, types, strict=True))
+    frames = [polars.DataFrame(schema=schema)]
+    frames += [polars.DataFrame(_columns(run), schema=schema) for run in runs]
+    polars.concat(frames).write_parquet(draft)
+
+
+def _columns(run: RunRecord) -> dict[str, list[Any]]:
+    columns = {name: [getattr(run, name)] * len(run.rounds) for name in _OF_THE_RUN}
+    return columns | {name: [getattr(r, name) for r in run.rounds] for name in _OF_THE_ROUND}
+
+
+def _unwritable(path: str | os.PathLike[str], reason: str) -> InputError:
+    remedy = "Give the path of a .csv, .json or .parquet file in a folder you can write to."
+    return InputError(Problem(source=str(path), message=f"{reason}. {remedy}"))

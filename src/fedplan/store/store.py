@@ -1,0 +1,318 @@
+"""Store: save and find runs, studies and what studies have decided."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping
+from dataclasses import astuple
+from datetime import UTC, datetime
+from itertools import pairwise
+from types import TracebackType
+from typing import Any, Self
+
+from fedplan.errors import InputError
+from fedplan.records import RoundRecord, RunRecord
+from fedplan.store.database import DEFAULT_URL, Database
+from fedplan.store.entries import (
+    ExperimentEntry,
+    RunEntry,
+    StudyEntry,
+    Versions,
+    canonical_json,
+    current_versions,
+    fingerprint_of,
+)
+from fedplan.store.packing import pack_cohorts, pack_number, unpack_cohorts, unpack_number
+
+_EXPERIMENTS = """
+    SELECT fingerprint, settings, created,
+        (SELECT count(*) FROM runs WHERE runs.experiment = experiments.id)
+    FROM experiments
+"""
+_STUDIES = """
+    SELECT name, studies.fingerprint, configuration, studies.created, fedplan, python, numpy, numba,
+        experiments.fingerprint, settings, experiments.created,
+        (SELECT count(*) FROM runs WHERE runs.experiment = experiments.id)
+    FROM studies JOIN experiments ON experiments.id = studies.experiment
+"""
+_RUNS = """
+    SELECT runs.id, clients_per_round, local_steps, seed, status
+    FROM runs JOIN experiments ON experiments.id = runs.experiment WHERE fingerprint = ?
+"""
+_RUN_ENTRIES = """
+    SELECT clients_per_round, local_steps, seed, status, num_rounds, final_loss, time_s, energy_j,
+        runs.created, fedplan, python, numpy, numba
+    FROM runs JOIN experiments ON experiments.id = runs.experiment WHERE fingerprint = ?
+"""
+_OF_SETTING = "AND (clients_per_round, local_steps, seed) = (?, ?, ?)"
+_IN_ORDER = "ORDER BY clients_per_round, local_steps, seed"
+
+
+class Store:
+    """One SQLite file. What a `save_...` has returned from survives kill -9 and power cuts.
+
+    url : `sqlite:///fedplan.db` in the current folder, or `sqlite:////full/path/fedplan.db`; the
+        file is made if it is not there.
+    readonly : change nothing, and make nothing: a file that is not there reads as an empty store.
+
+    Any number of threads may share a store, and any number of processes a file, each with a store
+    of its own. An experiment is a mapping of everything that changes a number of a run other than
+    K, E and the seed; runs of equal experiments are comparable.
+
+    >>> import tempfile
+    >>> start = RoundRecord(round=0, loss=2.0, accuracy=0.1, cohort=(), seconds=0.0, joules=0.0)
+    >>> run = RunRecord(clients_per_round=2, local_steps=5, seed=0, status="rounds",
+    ...     rounds=(start,))
+    >>> with tempfile.TemporaryDirectory() as folder, Store(f"sqlite:///{folder}/a.db") as store:
+    ...     store.save_run({"data": "synthetic"}, run)
+    ...     found = store.find_run({"data": "synthetic"}, 2, 5, 0)
+    >>> found == run
+    True
+    """
+
+    def __init__(self, url: str = DEFAULT_URL, *, readonly: bool = False) -> None:
+        self._database = Database(url, readonly=readonly)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; everything saved is in it."""
+        self._database.close()
+
+    def save_run(self, experiment: Mapping[str, Any], run: RunRecord) -> None:
+        """Keep a run, unless one as long with the same experiment, K, E and seed is there.
+
+        A longer run takes the place of a shorter one. Of two as long, one that diverged in the
+        next round counts as longer: it has been further.
+        """
+        if any(one.round >= next_.round for one, next_ in pairwise(run.rounds)):
+            raise InputError("the rounds of a run must be numbered upwards. Sort them first.")
+        cohorts = pack_cohorts([record.cohort for record in run.rounds])
+        with self._database.writing() as connection:
+            key = (_save_experiment(connection, experiment), *_setting(run))
+            there = connection.execute(
+                "SELECT id, status = 'diverged', (SELECT count(*) FROM rounds WHERE run = runs.id) "
+                "FROM runs WHERE (experiment, clients_per_round, local_steps, seed) = (?, ?, ?, ?)",
+                key,
+            ).fetchone()
+            if there is not None:
+                id_, diverged, length = there
+                if (len(run.rounds), run.status == "diverged") <= (length, bool(diverged)):
+                    return
+                connection.execute("DELETE FROM runs WHERE id = ?", (id_,))
+            _insert_run(connection, key, run, cohorts)
+
+    def find_run(
+        self, experiment: Mapping[str, Any], clients_per_round: int, local_steps: int, seed: int
+    ) -> RunRecord | None:
+        """The run as it was saved; None where there is none."""
+        with self._database.reading() as connection:
+            row = connection.execute(
+                _RUNS + _OF_SETTING,
+                (fingerprint_of(experiment), int(clients_per_round), int(local_steps), int(seed)),
+            ).fetchone()
+            return None if row is None else _read_run(connection, row)
+
+    def find_runs(self, experiment: Mapping[str, Any]) -> list[RunRecord]:
+        """All runs of an experiment, ordered by K, E and seed."""
+        with self._database.reading() as connection:
+            rows = connection.execute(_RUNS + _IN_ORDER, (fingerprint_of(experiment),)).fetchall()
+            return [_read_run(connection, row) for row in rows]
+
+    def runs(self, experiment: Mapping[str, Any]) -> list[RunEntry]:
+        """All runs of an experiment without their rounds, in the order of `find_runs`."""
+        with self._database.reading() as connection:
+            rows = connection.execute(_RUN_ENTRIES + _IN_ORDER, (fingerprint_of(experiment),))
+            return [_run_entry(row) for row in rows]
+
+    def experiments(self) -> list[ExperimentEntry]:
+        """All experiments, in the order they were first saved in."""
+        with self._database.reading() as connection:
+            rows = connection.execute(f"{_EXPERIMENTS} ORDER BY id").fetchall()
+        return [_experiment_entry(row) for row in rows]
+
+    def save_study(
+        self, name: str, configuration: Mapping[str, Any], experiment: Mapping[str, Any]
+    ) -> StudyEntry:
+        """Keep a study, or find it again: by its name, configuration and experiment together.
+
+        A study of the same name that is configured differently is another study, so that steps
+        decided under other settings are never taken for its own.
+        """
+        if not (name.strip() and name.isprintable()):
+            raise InputError(f"a study's name must be one line of text, but got {name!r}.")
+        fingerprint = fingerprint_of(
+            {"name": name, "configuration": dict(configuration), "experiment": dict(experiment)}
+        )
+        with self._database.writing() as connection:
+            connection.execute(
+                "INSERT INTO studies (name, fingerprint, configuration, experiment, created, "
+                "fedplan, python, numpy, numba) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) "
+                "ON CONFLICT (fingerprint) DO NOTHING",
+                (
+                    name,
+                    fingerprint,
+                    canonical_json(dict(configuration)),
+                    _save_experiment(connection, experiment),
+                    _now(),
+                    *astuple(current_versions()),
+                ),
+            )
+            row = connection.execute(f"{_STUDIES} WHERE studies.fingerprint = ?", (fingerprint,))
+            return _study_entry(row.fetchone())
+
+    def studies(self) -> list[StudyEntry]:
+        """All studies, in the order they were first saved in."""
+        with self._database.reading() as connection:
+            rows = connection.execute(f"{_STUDIES} ORDER BY studies.id").fetchall()
+        return [_study_entry(row) for row in rows]
+
+    def save_step(self, study: StudyEntry, name: str, value: Any) -> None:
+        """Keep what a study has decided, as JSON; a later value takes the place of an earlier."""
+        text = canonical_json(value)
+        with self._database.writing() as connection:
+            there = connection.execute(
+                "SELECT id FROM studies WHERE fingerprint = ?", (study.fingerprint,)
+            ).fetchone()
+            if there is None:
+                raise InputError(f"study {study.name} is not in this store. Save it there first.")
+            connection.execute(
+                "INSERT INTO steps (study, name, value, created) VALUES (?, ?, ?, ?) "
+                "ON CONFLICT (study, name) DO UPDATE "
+                "SET value = excluded.value, created = excluded.created",
+                (*there, name, text, _now()),
+            )
+
+    def find_step(self, study: StudyEntry, name: str) -> Any:
+        """What was decided, tuples as lists; None where nothing was."""
+        return self.steps(study).get(name)
+
+    def steps(self, study: StudyEntry) -> dict[str, Any]:
+        """Everything a study has decided, in the order it was first decided in."""
+        with self._database.reading() as connection:
+            rows = connection.execute(
+                "SELECT steps.name, value FROM steps JOIN studies ON studies.id = steps.study "
+                "WHERE fingerprint = ? ORDER BY steps.id",
+                (study.fingerprint,),
+            ).fetchall()
+        return {name: json.loads(value) for name, value in rows}
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _setting(run: RunRecord) -> tuple[int, int, int]:
+    return int(run.clients_per_round), int(run.local_steps), int(run.seed)
+
+
+def _save_experiment(connection: sqlite3.Connection, experiment: Mapping[str, Any]) -> int:
+    fingerprint = fingerprint_of(experiment)
+    connection.execute(
+        "INSERT INTO experiments (fingerprint, settings, created) VALUES (?, ?, ?) "
+        "ON CONFLICT (fingerprint) DO NOTHING",
+        (fingerprint, canonical_json(dict(experiment)), _now()),
+    )
+    (id_,) = connection.execute(
+        "SELECT id FROM experiments WHERE fingerprint = ?", (fingerprint,)
+    ).fetchone()
+    return int(id_)
+
+
+def _insert_run(
+    connection: sqlite3.Connection, key: tuple[int, ...], run: RunRecord, cohorts: bytes
+) -> None:
+    totals = map(pack_number, (run.final_loss, run.time_s, run.energy_j))
+    id_ = connection.execute(
+        "INSERT INTO runs (experiment, clients_per_round, local_steps, seed, status, num_rounds, "
+        "final_loss, time_s, energy_j, created, fedplan, python, numpy, numba) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (*key, run.status, run.num_rounds, *totals, _now(), *astuple(current_versions())),
+    ).lastrowid
+    connection.executemany(
+        "INSERT INTO rounds (run, round, loss, accuracy, seconds, joules) "
+        "VALUES (?, ?, ?, ?, ?, ?)",
+        ((id_, int(record.round), *map(pack_number, _measured(record))) for record in run.rounds),
+    )
+    connection.execute("INSERT INTO cohorts (run, members) VALUES (?, ?)", (id_, cohorts))
+
+
+def _measured(record: RoundRecord) -> tuple[float | None, ...]:
+    return record.loss, record.accuracy, record.seconds, record.joules
+
+
+def _read_run(connection: sqlite3.Connection, row: tuple[Any, ...]) -> RunRecord:
+    id_, clients_per_round, local_steps, seed, status = row
+    (blob,) = connection.execute("SELECT members FROM cohorts WHERE run = ?", (id_,)).fetchone()
+    rounds = connection.execute(
+        "SELECT round, loss, accuracy, seconds, joules FROM rounds WHERE run = ? ORDER BY round",
+        (id_,),
+    )
+    return RunRecord(
+        clients_per_round=clients_per_round,
+        local_steps=local_steps,
+        seed=seed,
+        status=status,
+        rounds=tuple(_round_records(rounds, unpack_cohorts(blob))),
+    )
+
+
+def _round_records(rows: sqlite3.Cursor, cohorts: list[tuple[int, ...]]) -> Iterator[RoundRecord]:
+    for (round_, loss, accuracy, seconds, joules), cohort in zip(rows, cohorts, strict=True):
+        yield RoundRecord(
+            round=round_,
+            loss=unpack_number(loss),
+            accuracy=unpack_number(accuracy),
+            cohort=cohort,
+            seconds=float(seconds),
+            joules=float(joules),
+        )
+
+
+def _run_entry(row: tuple[Any, ...]) -> RunEntry:
+    return RunEntry(
+        clients_per_round=row[0],
+        local_steps=row[1],
+        seed=row[2],
+        status=row[3],
+        num_rounds=row[4],
+        final_loss=unpack_number(row[5]),
+        time_s=float(row[6]),
+        energy_j=float(row[7]),
+        created=row[8],
+        versions=_versions(row[9:]),
+    )
+
+
+def _experiment_entry(row: tuple[Any, ...]) -> ExperimentEntry:
+    fingerprint, settings, created, num_runs = row
+    return ExperimentEntry(
+        fingerprint=fingerprint, settings=json.loads(settings), num_runs=num_runs, created=created
+    )
+
+
+def _study_entry(row: tuple[Any, ...]) -> StudyEntry:
+    name, fingerprint, configuration, created = row[:4]
+    return StudyEntry(
+        name=name,
+        fingerprint=fingerprint,
+        configuration=json.loads(configuration),
+        experiment=_experiment_entry(row[8:]),
+        created=created,
+        versions=_versions(row[4:8]),
+    )
+
+
+def _versions(row: tuple[Any, ...]) -> Versions:
+    fedplan, python, numpy, numba = row
+    return Versions(fedplan=fedplan, python=python, numpy=numpy, numba=numba)

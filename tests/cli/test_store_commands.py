@@ -1,0 +1,248 @@
+"""`fedplan list`, `show` and `export`: what they print, write and refuse."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import subprocess
+import sys
+
+import pytest
+from stored_runs import EXPERIMENT, make_run
+
+from fedplan.store import Store
+
+CONFIGURATION = {"training": {"rounds": 200, "max_time_s": math.inf}, "note": "[bold]as it is"}
+PLAN = {"clients_per_round": 3, "local_steps": 7}
+RUNS = [make_run(seed, rounds=2 + seed, clients=k) for k in (2, 3) for seed in (0, 1)]
+
+
+@pytest.fixture
+def path(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("FEDPLAN_STORE", raising=False)
+    return tmp_path / "fedplan.db"
+
+
+@pytest.fixture
+def study(path):
+    """A store in the default place with two studies of one experiment, and another experiment."""
+    with Store() as store:
+        store.save_study("demo", {"rounds": 1}, EXPERIMENT)
+        study = store.save_study("demo", CONFIGURATION, EXPERIMENT)
+        store.save_step(study, "plan", PLAN)
+        store.save_step(study, "verification", None)
+        for run in RUNS:
+            store.save_run(EXPERIMENT, run)
+        store.save_run({"data": "mnist"}, make_run(status="diverged", rounds=0))
+        return store.studies()[1]
+
+
+@pytest.mark.parametrize("words", [(), ("--format", "json")])
+def test_a_store_that_is_not_there_lists_as_empty_and_is_not_made(fedplan, path, words):
+    answer = fedplan("list", *words)
+    assert answer.code == 0 and answer.err == "" and not path.exists()
+    if words:
+        expected = {"success": True, "store": "sqlite:///fedplan.db"}
+        assert answer.json == expected | {"studies": [], "experiments": []}
+    else:
+        assert answer.out == "Nothing is stored in sqlite:///fedplan.db yet.\n"
+
+
+def test_list_counts_the_runs_of_studies_and_experiments(fedplan, study):
+    answer = fedplan("list", "--format", "json").json
+    assert [(one["name"], one["num_runs"], one["steps"]) for one in answer["studies"]] == [
+        ("demo", 4, []),
+        ("demo", 4, ["plan", "verification"]),
+    ]
+    assert answer["studies"][1]["fingerprint"] == study.fingerprint
+    first, second = answer["experiments"]
+    assert (
+        first["fingerprint"] == study.experiment.fingerprint == answer["studies"][1]["experiment"]
+    )
+    assert first["settings"] == EXPERIMENT and (first["num_runs"], second["num_runs"]) == (4, 1)
+    table = fedplan("list").out
+    for words in ("demo", "plan, verification", first["fingerprint"][:12], "runs"):
+        assert words in table
+
+
+def test_show_has_settings_decisions_and_runs(fedplan, study):
+    answer = fedplan("show", "demo", "--runs", "--format", "json").json
+    assert answer["success"] and answer["fingerprint"] == study.fingerprint  # the newer of the two
+    assert answer["configuration"]["training"] == {"rounds": 200, "max_time_s": None}
+    assert answer["experiment"]["settings"] == EXPERIMENT
+    assert answer["steps"] == {"plan": PLAN, "verification": None}
+    assert answer["versions"].keys() == {"fedplan", "python", "numpy", "numba"}
+    for shown, run in zip(answer["runs"], RUNS, strict=True):
+        for name in ("clients_per_round", "local_steps", "seed", "status", "num_rounds",
+                     "final_loss", "time_s", "energy_j"):  # fmt: skip
+            assert shown[name] == getattr(run, name)
+    assert fedplan("show", "demo", "--format", "json").json["runs"] is None
+    table = fedplan("show", "demo", "--runs").out
+    for words in ("demo", "training.rounds", "[bold]as it is", "plan.local_steps", "final loss"):
+        assert words in table
+    assert "final loss" not in fedplan("show", "demo").out
+
+
+def test_show_takes_the_beginning_of_an_id(fedplan, study):
+    experiment = study.experiment.fingerprint
+    answer = fedplan("show", experiment[:8].upper(), "--format", "json").json
+    assert answer["settings"] == EXPERIMENT and answer["num_runs"] == 4 and "steps" not in answer
+    assert experiment[:12] in fedplan("show", experiment[:8]).out
+    found = fedplan("show", study.fingerprint, "--format", "json").json
+    assert found["name"] == "demo"
+
+
+@pytest.mark.parametrize("command", ["show", "export"])
+def test_what_is_not_there_or_not_clear_is_refused(fedplan, study, command):
+    more = ["--output", "runs.csv"] if command == "export" else []
+    unknown = fedplan(command, "dem", *more)
+    assert unknown.code == 2 and "Did you mean demo? `fedplan list` shows" in unknown.err
+    assert fedplan(command, "", *more).code == 2
+    with Store() as store:
+        for number in range(20):  # of 20 and more ids, two begin alike
+            store.save_run({"number": number}, make_run())
+        ids = [one.fingerprint[0] for one in (*store.studies(), *store.experiments())]
+    twice = next(digit for digit in ids if ids.count(digit) > 1)
+    unclear = fedplan(command, twice, *more, "--format", "json")
+    assert unclear.code == 2 and "Give more of it" in unclear.json["error"]["message"]
+
+
+def test_the_store_is_an_option_or_a_variable_of_the_environment(fedplan, study, path, monkeypatch):
+    moved = path.rename(path.with_name("moved.db"))
+    assert fedplan("show", "demo").code == 2
+    assert fedplan("show", "demo", "--store", f"sqlite:///{moved}").code == 0
+    monkeypatch.setenv("FEDPLAN_STORE", "sqlite:///moved.db")
+    assert fedplan("show", "demo").code == 0
+    assert fedplan("show", "demo", "--store", "sqlite:///fedplan.db").code == 2
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    "command", [("list",), ("show", "demo"), ("export", "demo", "-o", "a.csv")]
+)
+def test_a_wrong_store_is_refused(fedplan, path, command):
+    path.write_text("some notes\n")
+    notes = fedplan(*command)
+    assert notes.code == 2 and "is not a fedplan store" in notes.err
+    assert path.read_text() == "some notes\n"
+    bare = fedplan(*command, "--store", "fedplan.db", "--format", "json")
+    assert bare.code == 2 and "Write sqlite:///fedplan.db." in bare.json["error"]["message"]
+
+
+def read_csv(path):
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_a_csv_has_every_number_of_every_round(fedplan, study, tmp_path):
+    answer = fedplan("export", "demo", "--output", "runs.csv")
+    assert answer.code == 0 and answer.out == "Exported: 4 runs to runs.csv\n"
+    rows = iter(read_csv(tmp_path / "runs.csv"))
+    for run in RUNS:
+        for record in run.rounds:
+            row = next(rows)
+            for name in ("clients_per_round", "local_steps", "seed", "status"):
+                assert row[name] == str(getattr(run, name))
+            for name in ("round", "seconds", "joules"):
+                assert float(row[name]) == getattr(record, name)
+            for name in ("loss", "accuracy"):
+                assert (float(row[name]) if row[name] else None) == getattr(record, name)
+            assert tuple(map(int, row["cohort"].split())) == record.cohort
+    assert next(rows, None) is None
+    assert {file.name for file in tmp_path.iterdir()} == {"fedplan.db", "runs.csv"}
+
+
+def test_a_json_has_the_study_too(fedplan, study, tmp_path):
+    answer = fedplan("export", "demo", "-o", "runs.json", "--format", "json")
+    assert answer.json == {"success": True, "output": "runs.json", "num_runs": 4}
+    document = json.loads((tmp_path / "runs.json").read_text())
+    assert document["name"] == "demo" and document["steps"]["plan"] == PLAN
+    assert document["experiment"]["settings"] == EXPERIMENT
+    for written, run in zip(document["runs"], RUNS, strict=True):
+        assert written["seed"] == run.seed
+        assert [one["loss"] for one in written["rounds"]] == list(run.losses)
+        assert [tuple(one["cohort"]) for one in written["rounds"]] == [
+            one.cohort for one in run.rounds
+        ]
+
+
+def test_a_parquet_has_every_number_of_every_round(fedplan, study, tmp_path):
+    polars = pytest.importorskip("polars", reason="needs fedplan[parquet]")
+    assert fedplan("export", "demo", "-o", "runs.parquet").code == 0
+    frame = polars.read_parquet(tmp_path / "runs.parquet")
+    records = [record for run in RUNS for record in run.rounds]
+    for name in ("round", "loss", "accuracy", "seconds", "joules"):
+        assert frame[name].to_list() == [getattr(record, name) for record in records]
+    assert frame["cohort"].to_list() == [list(record.cohort) for record in records]
+    assert frame["clients_per_round"].to_list() == [k for k in (2, 3) for _ in range(7)]
+    with Store() as store:
+        store.save_study("new", {}, {"data": "none yet"})
+    assert fedplan("export", "new", "-o", "none.parquet").code == 0
+    assert polars.read_parquet(tmp_path / "none.parquet").schema == frame.schema
+
+
+def test_parquet_without_polars_says_what_to_type(fedplan, study, monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "polars", None)
+    answer = fedplan("export", "demo", "-o", "runs.parquet")
+    assert answer.code == 1 and "pip install 'fedplan[parquet]'" in answer.err
+    assert "package polars" in answer.err and not (tmp_path / "runs.parquet").exists()
+
+
+@pytest.mark.parametrize(
+    ("output", "reason"),
+    [
+        ("runs.xlsx", "must end in .csv, .json or .parquet"),
+        ("runs", "must end in .csv"),
+        ("nowhere/runs.csv", "folder that is not there"),
+        ("folder.csv", "is a folder"),
+        ("a" * 300 + ".csv", "folder you can write to"),
+    ],
+)
+def test_a_file_that_cannot_be_written_is_refused(fedplan, study, tmp_path, output, reason):
+    (tmp_path / "folder.csv").mkdir()
+    answer = fedplan("export", "demo", "-o", output)
+    assert answer.code == 2 and reason in answer.err and "Traceback" not in answer.err
+
+
+def test_every_problem_is_said_at_once(fedplan, study):
+    answer = fedplan("export", "dmeo", "-o", "runs.xlsx", "--format", "json")
+    assert len(answer.json["error"]["problems"]) == 2
+
+
+def test_an_export_that_fails_leaves_the_old_file(fedplan, study, tmp_path, monkeypatch):
+    (tmp_path / "runs.csv").write_text("old")
+
+    def fail(*args):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("fedplan.store.export._write_csv", fail)
+    answer = fedplan("export", "demo", "-o", "runs.csv")
+    assert answer.code == 2 and "No space left on device" in answer.err
+    assert (tmp_path / "runs.csv").read_text() == "old"
+    assert {file.name for file in tmp_path.iterdir()} == {"fedplan.db", "runs.csv"}
+
+
+def test_an_experiment_without_rounds_exports_its_heading_alone(fedplan, study, path, tmp_path):
+    with Store() as store:
+        store.save_study("new", {}, {"data": "none yet"})
+    assert fedplan("export", "new", "-o", "none.csv").code == 0
+    assert read_csv(tmp_path / "none.csv") == []
+    assert fedplan("export", "new", "-o", "none.json").code == 0
+    assert json.loads((tmp_path / "none.json").read_text())["runs"] == []
+    assert fedplan("show", "new", "--runs").code == 0
+
+
+def test_listing_loads_neither_numpy_nor_kernels(study, tmp_path):
+    code = (
+        "import sys; sys.argv = ['fedplan', 'list', '--format', 'json']\n"
+        "from fedplan.cli import main\n"
+        "try: main()\n"
+        "except SystemExit as stop: code = stop.code\n"
+        "print(code, sorted({'numpy', 'numba', 'polars', 'pydantic'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.endswith("0 []\n")

@@ -1,0 +1,59 @@
+"""Runs to store, and what is true of any store; light, for processes are started with it."""
+
+from __future__ import annotations
+
+import os
+import random
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+from fedplan.records import RoundRecord, RunRecord
+
+EXPERIMENT = {"task": {"data": "synthetic", "alpha": 1.0}, "training": {"batch_size": 64}}
+
+
+def make_run(seed=0, rounds=3, clients=2, steps=5, status="rounds"):
+    """A run that its arguments determine; a longer one begins like the shorter."""
+    draw = random.Random(f"{seed} {clients} {steps}")
+    records = [
+        RoundRecord(
+            round=number,
+            loss=draw.random() if number % 2 == 0 else None,
+            accuracy=draw.random() if number % 2 == 0 else None,
+            cohort=tuple(draw.sample(range(100), clients)) if number else (),
+            seconds=draw.random(),
+            joules=draw.random(),
+        )
+        for number in range(rounds + 1)
+    ]
+    return RunRecord(
+        clients_per_round=clients, local_steps=steps, seed=seed, status=status,
+        rounds=tuple(records),
+    )  # fmt: skip
+
+
+def check_integrity(path):
+    """The file is sound, and no part of a run is without the rest."""
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        assert connection.execute("PRAGMA foreign_key_check").fetchall() == []
+        for table in ("rounds", "cohorts"):
+            query = f"SELECT count(*) FROM {table} WHERE run NOT IN (SELECT id FROM runs)"
+            assert connection.execute(query).fetchone() == (0,)
+
+
+def run_python(code, *words, **options):
+    """Start a process that can import this module."""
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *map(str, words)],
+        env={
+            **os.environ,
+            "PYTHONPATH": f"{Path(__file__).parent}:{os.environ.get('PYTHONPATH', '')}",
+        },
+        stdout=subprocess.PIPE,
+        text=True,
+        **options,
+    )
