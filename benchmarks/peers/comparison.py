@@ -93,8 +93,8 @@ def _mean_loss(report: Report, seeds: Sequence[str], rounds: int) -> float:
 def table(reports: Mapping[str, Sequence[Report]]) -> list[str]:
     """The lines of one workload's table, engines in the order given."""
     lines = [
-        f"  {'':<8} {MODES['training']:^48}  {MODES['evaluation']:^48}",
-        f"  {'engine':<8}" + f" {'steps/s':>10} {'(range)':>20} {US + ' is':>16}  " * 2,
+        f"  {'':<12} {MODES['training']:^48}  {MODES['evaluation']:^48}",
+        f"  {'engine':<12}" + f" {'steps/s':>10} {'(range)':>20} {US + ' is':>16}  " * 2,
     ]
     for engine, own in reports.items():
         cells = []
@@ -105,7 +105,7 @@ def table(reports: Mapping[str, Sequence[Report]]) -> list[str]:
                 times = f"{_digits(ratio(reports[US], own, mode).median)} x"
             span = f"({_digits(steps.low)} - {_digits(steps.high)})"
             cells.append(f" {_digits(steps.median):>10} {span:>20} {times:>16}  ")
-        lines.append(f"  {engine:<8}" + "".join(cells))
+        lines.append(f"  {engine:<12}" + "".join(cells))
     return [line.rstrip() for line in lines]
 
 

@@ -33,7 +33,16 @@ from fedplan.errors import InputError
 from fedplan.tasks import FederatedData
 
 HERE = Path(__file__).parent
-PEERS = ("flower", "fedjax", "pfl", "torch")
+# The peer of each entrant, and whether one worker uses all cores or each core has its own: a
+# federation that nothing else is run beside, or as many at once as there are cores.
+ENTRANTS = {
+    "flower": ("flower", "one worker"),
+    "flower-split": ("flower", "a worker a core"),
+    "fedjax": ("fedjax", "one worker"),
+    "fedjax-split": ("fedjax", "a worker a core"),
+    "pfl": ("pfl", "a worker a core"),
+    "torch": ("torch", "a worker a core"),
+}
 ENGINE_TIMEOUT_S = 1200
 BUSY = 0.5  # load average before the start from which on a run is not to be trusted
 TAIL = 8  # lines of a failed engine's complaint that are shown
@@ -128,13 +137,12 @@ def run_workload(
                 if engine in outcome.failures:
                     continue
                 reports = outcome.reports.setdefault(engine, [])
-                # The first time, losses are compared and the engine finds its fastest setting;
-                # slow peers need not go that far every time.
+                # Losses are compared the first time; slow peers need not go that far every time.
                 settings["min_rounds"] = {"training": 1, "evaluation": 1 if repeat else spec.rounds}
-                settings["setting"] = reports[0]["setting"] if reports else None
+                name, settings["workers"] = ENTRANTS.get(engine, (engine, "a worker a core"))
                 workload.write_text(json.dumps(settings))
                 start = time.perf_counter()
-                report = run_engine(engine, python, arrays, workload)
+                report = run_engine(name, python, arrays, workload)
                 took = time.perf_counter() - start
                 print(f"  {spec.name}, turn {repeat + 1}: {engine} took {took:.0f} s", flush=True)
                 if isinstance(report, str):
@@ -183,8 +191,8 @@ def parse() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     names = [spec.name for spec in SPECS]
-    parser.add_argument("--peers", nargs="*", choices=PEERS, default=PEERS, metavar="PEER",
-                        help=f"of {', '.join(PEERS)}; all unless given")  # fmt: skip
+    parser.add_argument("--peers", nargs="*", choices=ENTRANTS, default=ENTRANTS, metavar="PEER",
+                        help=f"of {', '.join(ENTRANTS)}; all unless given")  # fmt: skip
     parser.add_argument("--workloads", nargs="+", choices=names, default=names, metavar="WORKLOAD",
                         help=f"of {', '.join(names)}; all unless given")  # fmt: skip
     parser.add_argument("--repeats", type=int, default=3, help="turns of every engine (default 3)")
@@ -198,11 +206,11 @@ def main() -> int:
     """Build, run, print, write; 1 where losses disagree, an engine failed or nothing was run."""
     options = parse()
     pythons, unbuilt = {US: Path(sys.executable)}, {}
-    for peer in options.peers:
+    for entrant in options.peers:
         try:
-            pythons[peer] = python_of(peer)
+            pythons[entrant] = python_of(ENTRANTS[entrant][0])
         except BuildError as error:
-            unbuilt[peer] = str(error)
+            unbuilt[entrant] = str(error)
             print(error)
     load = os.getloadavg()[0]
     cores = len(os.sched_getaffinity(0))

@@ -12,7 +12,6 @@ the speeds of workers that ran at the same time add up.
 from __future__ import annotations
 
 import json
-import math
 import os
 import platform
 import subprocess
@@ -38,7 +37,7 @@ class Workload:
 
     seconds : a timing ends with the first round that ends after so many seconds;
     min_rounds : but not before so many rounds, for each of the two modes;
-    setting : which of the engine's settings to run; None for the fastest of them.
+    workers : ONE worker that uses all cores, or one A_CORE.
     """
 
     name: str
@@ -52,7 +51,7 @@ class Workload:
     cores: int
     seconds: float
     min_rounds: dict[str, int]
-    setting: str | None = None
+    workers: str
 
     @property
     def steps_per_round(self) -> int:
@@ -159,31 +158,21 @@ def main(
 ) -> None:
     """The engine's command line: the parent starts itself again, once a worker.
 
-    settings : the ways to use the cores that this engine could do best in, by description: ONE
-        worker, or one A_CORE. Where the workload does not say which, all are timed, and the fastest
-        is reported.
+    settings : what it means for this engine to have ONE worker, or one A_CORE.
     run_worker : called in a worker with the task, its seed and its share of the cores.
     """
     data, workload, *rest = sys.argv[1:]
     task = Task(data, workload)
     cores = task.workload.cores
     if rest:
-        number, workers = map(int, rest)
-        share = Share(number=number, workers=workers, cores=cores // workers)
+        number, count = map(int, rest)
+        share = Share(number=number, workers=count, cores=cores // count)
         run_worker(task, task.workload.seeds[number], share)
         return
     versions = {package: version(package) for package in packages}
-    lines = []
-    for setting, kind in settings.items():
-        if task.workload.setting in (None, setting):
-            results = _run_workers([data, workload], cores if kind == A_CORE else 1)
-            lines.append(report(name, setting, versions, results))
-    print(json.dumps(max(lines, key=_total_speed)))
-
-
-def _total_speed(line: dict[str, Any]) -> float:
-    speeds = [float(mode["steps_per_s"]) for mode in line["modes"].values()]
-    return math.prod(speeds)
+    workers = task.workload.workers
+    results = _run_workers([data, workload], cores if workers == A_CORE else 1)
+    print(json.dumps(report(name, settings[workers], versions, results)))
 
 
 def _run_workers(paths: list[str], count: int) -> dict[str, list[dict[str, Any]]]:

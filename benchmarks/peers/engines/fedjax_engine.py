@@ -150,7 +150,7 @@ def run_worker(task: Task, seed: int, share: Share) -> None:
 
 if __name__ == "__main__":
     settings = {
-        "a process a core, one thread each": A_CORE,
-        "one process, XLA's threads": ONE,
+        ONE: "one process, XLA's threads",
+        A_CORE: "a process a core, one thread each",
     }
     main("fedjax", ["fedjax", "jax", "jaxlib"], settings, run_worker)

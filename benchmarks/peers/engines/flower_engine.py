@@ -4,8 +4,8 @@ The federation is Flower's own: `run_simulation` with its Ray backend, a ServerA
 strategy, a ClientApp for every client. Tuned means: as many actors as cores and one thread in each;
 every actor loads the data once and indexes tensors; the strategy names the clients of the round
 itself, so exactly K; the server looks for replies every 10 ms, not every 100; the server's loss
-uses the cores while the actors rest; little is logged. Two federations side by side, one actor
-each, may be faster still: while one waits for a message, the other trains. Both are timed.
+uses the cores while the actors rest; little is logged. Federations side by side, one actor each,
+may be faster still: while one waits for a message, another trains. Both are timed.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def run_worker(task: Task, seed: int, share: Share) -> None:
 
 if __name__ == "__main__":
     settings = {
-        "one federation, an actor a core": ONE,
-        "a federation a core, one actor each": A_CORE,
+        ONE: "one federation, an actor a core",
+        A_CORE: "a federation a core, one actor each",
     }
     main("flower", ["flwr", "ray", "torch"], settings, run_worker)

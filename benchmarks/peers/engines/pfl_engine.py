@@ -167,5 +167,5 @@ def run_worker(task: Task, seed: int, share: Share) -> None:
 
 
 if __name__ == "__main__":
-    settings = {"a process a core, one thread each": A_CORE}
+    settings = {A_CORE: "a process a core, one thread each"}
     main("pfl", ["pfl", "torch"], settings, run_worker)

@@ -70,4 +70,4 @@ def run_worker(task: Task, seed: int, share: Share) -> None:
 
 
 if __name__ == "__main__":
-    main("torch", ["torch"], {"a process a core, one thread each": A_CORE}, run_worker)
+    main("torch", ["torch"], {A_CORE: "a process a core, one thread each"}, run_worker)

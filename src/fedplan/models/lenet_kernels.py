@@ -37,7 +37,7 @@ from fedplan.models.lanes import (
     where_greater,
 )
 from fedplan.models.learner import FloatArray, IntArray
-from fedplan.models.softmax import is_best, log_sum_exp, softmax
+from fedplan.models.softmax import log_sum_exp, softmax
 
 IMAGE = 28
 CLASSES = 10
@@ -313,7 +313,7 @@ def train_round(  # type: ignore[no-untyped-def]
 def evaluate(weights, x, labels, rows):  # type: ignore[no-untyped-def]
     """Mean cross-entropy and accuracy over these rows."""
     space = _make_space(LANES)
-    offsets, losses = np.zeros(LANES, np.int64), aligned_zeros(LANES)
+    offsets, sums, winners = np.zeros(LANES, np.int64), aligned_zeros(LANES), aligned_zeros(LANES)
     local = aligned_zeros(SIZE)
     local[:] = weights
     loss, right = 0.0, 0
@@ -322,9 +322,9 @@ def evaluate(weights, x, labels, rows):  # type: ignore[no-untyped-def]
         for j in range(LANES):
             offsets[j] = rows[first + min(j, count - 1)] * IMAGE * IMAGE
         _forward(local, x, offsets, 0, LANES, space)
-        log_sum_exp(space.scores, 0, LANES, CLASSES, losses)
+        log_sum_exp(space.scores, 0, LANES, CLASSES, sums, winners)
         for j in range(count):
             label = labels[rows[first + j]]
-            loss += losses[j] - space.scores[label * LANES + j]
-            right += is_best(space.scores, j, LANES, CLASSES, label)
+            loss += sums[j] - space.scores[label * LANES + j]
+            right += winners[j] == label
     return loss / rows.size, right / rows.size

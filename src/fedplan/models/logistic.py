@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from fedplan.models.draws import STEP, draw_next, stream
 from fedplan.models.lanes import dot_tile, outer_tile, transpose
 from fedplan.models.learner import FloatArray, IntArray, check_batch_size
-from fedplan.models.softmax import is_best, log_sum_exp, softmax
+from fedplan.models.softmax import log_sum_exp, softmax
 from fedplan.tasks.dataset import FederatedData
 
 BATCH = 64  # samples of a step, and of a block of the evaluation
@@ -105,7 +105,7 @@ class Logistic:
         columns[: len(blocks), :-1] = blocks.transpose(0, 2, 1)
         if whole < len(x):
             columns[-1, :-1, : len(x) - whole] = x[whole:].T
-        return Samples(columns=columns.ravel(), labels=np.array(y, dtype=np.int64))
+        return Samples(columns=columns.reshape(-1), labels=np.array(y, dtype=np.int64))
 
     def evaluate(self, weights: FloatArray, samples: Samples) -> tuple[float, float]:
         """Mean cross-entropy and accuracy."""
@@ -203,18 +203,18 @@ def _evaluate(classes: int, tile: int) -> Any:
     def evaluate(weights, columns, labels, used, width):  # type: ignore[no-untyped-def]
         """Mean cross-entropy and accuracy over all samples."""
         scores = np.zeros(weights.size // width * BATCH, np.float32)
-        losses = np.zeros(BATCH, np.float32)
+        sums, winners = np.zeros(BATCH, np.float32), np.zeros(BATCH, np.float32)
         loss, right = 0.0, 0
         for block in range((labels.size + BATCH - 1) // BATCH):
             data = columns[block * used * BATCH : (block + 1) * used * BATCH]
             for s in range(0, BATCH, 16):
                 for c in range(0, classes, tile):
                     dot_tile(data, s, BATCH, weights, c, width, 1, used, scores, tile)
-                log_sum_exp(scores, s, BATCH, classes, losses)
+                log_sum_exp(scores, s, BATCH, classes, sums, winners)
             for s in range(min(BATCH, labels.size - block * BATCH)):
                 label = labels[block * BATCH + s]
-                loss += losses[s] - scores[label * BATCH + s]
-                right += is_best(scores, s, BATCH, classes, label)
+                loss += sums[s] - scores[label * BATCH + s]
+                right += winners[s] == label
         return loss / labels.size, right / labels.size
 
     return evaluate

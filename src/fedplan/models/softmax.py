@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numba import njit
+from numba import float32, njit
 
 from fedplan.models.lanes import (
     add,
@@ -15,6 +15,7 @@ from fedplan.models.lanes import (
     multiply,
     store,
     subtract,
+    where_greater,
 )
 
 
@@ -35,23 +36,15 @@ def softmax(scores, s, stride, classes):  # type: ignore[no-untyped-def]
 
 
 @njit(inline="always")
-def log_sum_exp(scores, s, stride, classes, out):  # type: ignore[no-untyped-def]
-    """out[s] = log of the sum of exp(score) over classes, for samples s to s + 15."""
-    top = load(scores, s)
+def log_sum_exp(scores, s, stride, classes, sums, winners):  # type: ignore[no-untyped-def]
+    """Log of the sum of exp(score), and the first class of the highest, for samples s to s + 15."""
+    top, winner = load(scores, s), constant(0.0)
     for c in range(1, classes):
-        top = maximum(top, load(scores, c * stride + s))
+        score = load(scores, c * stride + s)
+        winner = where_greater(score, top, constant(float32(c)), winner)
+        top = maximum(top, score)
     total = constant(0.0)
     for c in range(classes):
         total = add(total, exp(subtract(load(scores, c * stride + s), top)))
-    store(out, s, add(top, log(total)))
-
-
-@njit(inline="always")
-def is_best(scores, s, stride, classes, label):  # type: ignore[no-untyped-def]
-    """Whether argmax picks this label: of equal scores it takes the first."""
-    score = scores[label * stride + s]
-    best = True
-    for c in range(classes):
-        other = scores[c * stride + s]
-        best &= other < score or (other == score and c >= label)
-    return best
+    store(sums, s, add(top, log(total)))
+    store(winners, s, winner)
