@@ -33,15 +33,17 @@ from fedplan.errors import InputError
 from fedplan.tasks import FederatedData
 
 HERE = Path(__file__).parent
-# The peer of each entrant, and whether one worker uses all cores or each core has its own: a
-# federation that nothing else is run beside, or as many at once as there are cores.
+# The peer of each entrant; whether one worker uses all cores, or each core has a federation of its
+# own; and whether it is leaner than an app would be.
 ENTRANTS = {
-    "flower": ("flower", "one worker"),
-    "flower-split": ("flower", "a worker a core"),
-    "fedjax": ("fedjax", "one worker"),
-    "fedjax-split": ("fedjax", "a worker a core"),
-    "pfl": ("pfl", "a worker a core"),
-    "torch": ("torch", "a worker a core"),
+    "flower": ("flower", "one worker", False),
+    "flower-lean": ("flower", "one worker", True),
+    "flower-split": ("flower", "a worker a core", True),
+    "fedjax": ("fedjax", "one worker", True),
+    "fedjax-split": ("fedjax", "a worker a core", True),
+    "pfl": ("pfl", "a worker a core", True),
+    "torch": ("torch", "one worker", True),
+    "torch-split": ("torch", "a worker a core", True),
 }
 ENGINE_TIMEOUT_S = 1200
 BUSY = 0.5  # load average before the start from which on a run is not to be trusted
@@ -139,7 +141,8 @@ def run_workload(
                 reports = outcome.reports.setdefault(engine, [])
                 # Losses are compared the first time; slow peers need not go that far every time.
                 settings["min_rounds"] = {"training": 1, "evaluation": 1 if repeat else spec.rounds}
-                name, settings["workers"] = ENTRANTS.get(engine, (engine, "a worker a core"))
+                ours = (US, "a worker a core", True)
+                name, settings["workers"], settings["lean"] = ENTRANTS.get(engine, ours)
                 workload.write_text(json.dumps(settings))
                 start = time.perf_counter()
                 report = run_engine(name, python, arrays, workload)

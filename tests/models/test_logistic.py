@@ -64,3 +64,27 @@ def test_batches_are_uniform_and_without_replacement():
 def test_an_empty_batch_is_refused():
     with pytest.raises(InputError, match="batch_size >= 1"):
         Logistic(small_clients(), batch_size=0)
+
+
+def test_features_that_a_client_does_not_have_keep_their_weights_and_cost_nothing_else():
+    data = small_clients(40, 10, (64, 17, 33))
+    x = data.x.copy()
+    x[:64, 3:30] = 0.0  # client 0 has few features, client 1 none but the bias
+    x[64:81] = 0.0
+    sparse = FederatedData(x=x, y=data.y, starts=data.starts, num_classes=10)
+    learner = Logistic(sparse)
+    start = np.random.default_rng(1).normal(size=learner.initial(0).size).astype(np.float32)
+    for client in range(3):
+        weights, rows = start.copy(), sparse.client_rows(client)
+        expected = learner.unpack(start).astype(np.float64)
+        one_client_round(learner, weights, client, 20, 0.05)
+        for _ in range(20):
+            expected -= 0.05 * reference.gradient(expected, x[rows], data.y[rows])
+        assert learner.unpack(weights) == pytest.approx(expected, abs=1e-5)
+        missing = np.flatnonzero(~x[rows].any(axis=0))
+        assert (learner.unpack(weights)[:, missing] == learner.unpack(start)[:, missing]).all()
+    loss, accuracy = reference.loss_and_accuracy(learner.unpack(start), x, data.y)
+    assert learner.evaluate(start, learner.samples()) == pytest.approx((loss, accuracy), rel=1e-5)
+    chosen = np.array([100, 3, 70, 2])
+    part = reference.loss_and_accuracy(learner.unpack(start), x[chosen], data.y[chosen])
+    assert learner.evaluate(start, learner.samples(chosen)) == pytest.approx(part, rel=1e-5)

@@ -37,7 +37,8 @@ class Workload:
 
     seconds : a timing ends with the first round that ends after so many seconds;
     min_rounds : but not before so many rounds, for each of the two modes;
-    workers : ONE worker that uses all cores, or one A_CORE.
+    workers : ONE worker that uses all cores, or one A_CORE;
+    lean : whether to shave off what an app would have, where an engine has both.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Workload:
     seconds: float
     min_rounds: dict[str, int]
     workers: str
+    lean: bool
 
     @property
     def steps_per_round(self) -> int:

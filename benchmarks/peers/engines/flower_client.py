@@ -10,7 +10,7 @@ from common import Task
 from flwr.app import ArrayRecord, Context, Message, MetricRecord, RecordDict
 from flwr.clientapp import ClientApp
 from torch import Tensor, nn
-from torch_model import make_model, set_weights, tensors, train
+from torch_model import make_model, set_weights, tensors, train, train_as_written
 
 DATA, WORKLOAD = "PEER_DATA", "PEER_WORKLOAD"  # environment variables with the two paths
 
@@ -33,7 +33,8 @@ def local_run(message: Message, context: Context) -> Message:  # noqa: ARG001
     torch.manual_seed(int(config["key"]))
     set_weights(model, message.content["arrays"].to_numpy_ndarrays())
     part = slice(task.starts[client], task.starts[client + 1])
-    train(
+    run = train if task.workload.lean else train_as_written
+    run(
         model, x[part], y[part], steps=task.workload.local_steps, batch=int(task.batches[client]),
         rate=task.workload.learning_rate,
     )  # fmt: skip

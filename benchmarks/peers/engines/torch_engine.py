@@ -1,7 +1,7 @@
 """A lean FedAvg loop in PyTorch: what a researcher writes by hand, with nothing left to shave off.
 
-One process a core, each with a federation (a seed) and one thread of its own: the steps are too
-small to share. Tensors are indexed directly, gradients applied in one call, clients averaged in
+One process with torch's threads, or one a core, each with a federation (a seed) and one thread of
+its own. Tensors are indexed directly, gradients applied in one call, clients averaged in
 place.
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-from common import A_CORE, Share, Task, main, work
+from common import A_CORE, ONE, Share, Task, main, work
 from torch import Tensor
 from torch_model import BLOCK, make_model, mean_loss, set_weights, tensors, train
 
@@ -70,4 +70,8 @@ def run_worker(task: Task, seed: int, share: Share) -> None:
 
 
 if __name__ == "__main__":
-    main("torch", ["torch"], {A_CORE: "a process a core, one thread each"}, run_worker)
+    settings = {
+        ONE: "one process, a thread a core",
+        A_CORE: "a process a core, one thread each",
+    }
+    main("torch", ["torch"], settings, run_worker)

@@ -63,6 +63,19 @@ def train(model: nn.Module, x: Tensor, y: Tensor, *, steps: int, batch: int, rat
             torch._foreach_add_(parameters, gradients, alpha=-rate)
 
 
+def train_as_written(
+    model: nn.Module, x: Tensor, y: Tensor, *, steps: int, batch: int, rate: float
+) -> None:
+    """The same as an app has it: an optimiser, and a backward pass into the parameters."""
+    optimiser = torch.optim.SGD(model.parameters(), lr=rate)
+    for _ in range(steps):
+        rows = torch.randperm(len(y))[:batch]
+        optimiser.zero_grad()
+        loss: Any = cross_entropy(model(x[rows]), y[rows])
+        loss.backward()
+        optimiser.step()
+
+
 @torch.inference_mode()
 def mean_loss(model: nn.Module, x: Tensor, y: Tensor, block: int) -> float:
     """Mean cross-entropy, a block of samples at a time."""

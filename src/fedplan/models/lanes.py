@@ -282,40 +282,68 @@ def transpose(_context, source, offsets, first, column, target, at, stride):  # 
     return kind, generate
 
 
+def _emit_dots(builder: Any, x: Any, w: Any, out: Any, where: Any, tile: int, inner: Any) -> None:
+    """Sums over i of sixteen samples' x times one weight, for `tile` rows, held in registers.
+
+    where : (at, stride, row, row_step, count) as in `dot_tile`.
+    inner : gives the place of weight i within its row.
+    """
+    position, stride, row, row_step, count = where
+    zero = ir.Constant(VECTOR, [0.0] * LANES)
+    sums = [cgutils.alloca_once_value(builder, zero) for _ in range(tile)]
+    lines = [builder.add(row, ir.Constant(INDEX, r)) for r in range(tile)]
+    bases = [builder.mul(line, row_step) for line in lines]
+    with cgutils.for_range(builder, count, intp=INDEX) as loop:
+        start = builder.add(builder.mul(loop.index, stride), position)
+        value, place = emit_load(builder, x, start), inner(loop.index)
+        for total, base in zip(sums, bases, strict=True):
+            weight = builder.load(builder.gep(w, [builder.add(base, place)]))
+            new = emit_call(builder, "fma", value, emit_splat(builder, weight), builder.load(total))
+            builder.store(new, total)
+    for line, total in zip(lines, sums, strict=True):
+        place = builder.add(builder.mul(line, stride), position)
+        emit_store(builder, builder.load(total), out, place)
+
+
 @intrinsic
 def dot_tile(_context, xt, at, stride, w, row, row_step, step, count, out, rows):  # type: ignore[no-untyped-def]
     """out[r * stride + at] = sum over i of xt[i * stride + at] * w[r * row_step + i * step].
 
-    Sixteen samples at once, i below `count`, for `rows` (a literal) rows r from `row` on, with all
-    sums held in registers.
+    Sixteen samples at once, i below `count`, for `rows` (a literal) rows r from `row` on.
     """
     if not isinstance(rows, types.IntegerLiteral):
         return None
-    tile = rows.literal_value
 
     def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        samples = emit_data(context, builder, signature.args[0], args[0])
-        weights = emit_data(context, builder, signature.args[3], args[3])
-        target = emit_data(context, builder, signature.args[8], args[8])
-        position, stride_, row_step_, step_ = args[1], args[2], args[5], args[6]
-        zero = ir.Constant(VECTOR, [0.0] * LANES)
-        sums = [cgutils.alloca_once_value(builder, zero) for _ in range(tile)]
-        lines = [builder.add(args[4], ir.Constant(INDEX, r)) for r in range(tile)]
-        bases = [builder.mul(line, row_step_) for line in lines]
-        with cgutils.for_range(builder, args[7], intp=INDEX) as loop:
-            x = emit_load(builder, samples, builder.add(builder.mul(loop.index, stride_), position))
-            inner = builder.mul(loop.index, step_)
-            for total, base in zip(sums, bases, strict=True):
-                weight = builder.load(builder.gep(weights, [builder.add(base, inner)]))
-                new = emit_call(builder, "fma", x, emit_splat(builder, weight), builder.load(total))
-                builder.store(new, total)
-        for line, total in zip(lines, sums, strict=True):
-            place = builder.add(builder.mul(line, stride_), position)
-            emit_store(builder, builder.load(total), target, place)
+        x, w_, out_ = (emit_data(context, builder, signature.args[n], args[n]) for n in (0, 3, 8))
+        where = (args[1], args[2], args[4], args[5], args[7])
+        tile = rows.literal_value
+        _emit_dots(builder, x, w_, out_, where, tile, lambda i: builder.mul(i, args[6]))
         return context.get_dummy_value()
 
     i = types.intp
     return types.none(xt, i, i, w, i, i, i, i, out, rows), generate
+
+
+@intrinsic
+def gather_dot_tile(_context, xt, at, stride, w, row, row_step, places, count, out, rows):  # type: ignore[no-untyped-def]
+    """As `dot_tile`, with weight i at places[i] of its row."""
+    if not isinstance(rows, types.IntegerLiteral):
+        return None
+
+    def generate(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        x, w_, out_ = (emit_data(context, builder, signature.args[n], args[n]) for n in (0, 3, 8))
+        places_ = emit_data(context, builder, signature.args[6], args[6])
+        where = (args[1], args[2], args[4], args[5], args[7])
+
+        def inner(index: Any) -> Any:
+            return builder.load(builder.gep(places_, [index]))
+
+        _emit_dots(builder, x, w_, out_, where, rows.literal_value, inner)
+        return context.get_dummy_value()
+
+    i = types.intp
+    return types.none(xt, i, i, w, i, i, places, i, out, rows), generate
 
 
 @intrinsic

@@ -1,7 +1,7 @@
 """Multinomial logistic regression: a whole local run, and the global loss, as fused kernels.
 
-Rows of the data are padded to a multiple of 32 floats with the bias folded in as a feature of 1, so
-the weights of a class are one padded row too. A batch is transposed 16 x 16 at a time: scores are
+A client trains on the features it has (`packing`), in rows padded to a multiple of 32 floats, the
+bias being one more feature that is always 1. A batch is transposed 16 x 16 at a time: scores are
 then computed with one sample a lane, and the gradient with one feature a lane.
 """
 
@@ -18,19 +18,20 @@ from numba import float32, njit
 from numpy.typing import NDArray
 
 from fedplan.models.draws import STEP, draw_next, stream
-from fedplan.models.lanes import dot_tile, outer_tile, transpose
+from fedplan.models.lanes import dot_tile, gather_dot_tile, outer_tile, transpose
 from fedplan.models.learner import FloatArray, IntArray, check_batch_size
+from fedplan.models.packing import BLOCK, Samples, pack_clients, pack_samples
 from fedplan.models.softmax import log_sum_exp, softmax
 from fedplan.tasks.dataset import FederatedData
 
-BATCH = 64  # samples of a step, and of a block of the evaluation
+BATCH = 64  # samples of a step
 MAX_TILE = 12  # rows of weights whose scores of sixteen samples stay in the registers
 
 
 class Logistic:
     """Softmax regression with a bias, from zero weights, on one federated data set.
 
-    Weights are a row a class, padded with zeros: `unpack` gives the matrix.
+    Weights are a row a class, the bias last: `unpack` gives the matrix.
 
     >>> from fedplan.tasks import synthetic
     >>> learner = Logistic(synthetic(1, 1, num_clients=5))
@@ -41,24 +42,19 @@ class Logistic:
 
     def __init__(self, data: FederatedData, *, batch_size: int = BATCH) -> None:
         check_batch_size(batch_size)
-        # Of x only a padded copy is kept, so that a caller may let go of millions of rows.
+        # Of x only the packed copy is kept, so that a caller may let go of millions of rows.
         self.labels = np.array(data.y, dtype=np.int64)
         self.sizes = data.sizes
-        self._starts = data.starts
+        self._clients = pack_clients(data)
         self._test = (data.test_x, data.test_y)
         self._num_classes = data.num_classes
         self._batch_size = batch_size
         self._used = data.num_features + 1
-        self._width = -(-self._used // 32) * 32
-        rows = np.zeros((data.num_samples, self._width), dtype=np.float32)
-        rows[:, : self._used - 1] = data.x
-        rows[:, self._used - 1] = 1.0
-        self._rows = rows
         # More classes than a tile holds are cut into equal tiles; rows that fill up the last one
         # have zero weights, zero scores and so zero gradients.
         tiles = -(-data.num_classes // MAX_TILE)
         tile = -(-data.num_classes // tiles)
-        self._shape = (tiles * tile, self._width)
+        self._shape = (tiles * tile, self._used)
         self._kernels = _kernels(data.num_classes, tile)
 
     def initial(self, seed: int) -> FloatArray:  # noqa: ARG002
@@ -67,7 +63,7 @@ class Logistic:
 
     def unpack(self, weights: FloatArray) -> FloatArray:
         """The weights as a matrix (classes, features + 1), the bias last."""
-        return weights.reshape(self._shape)[: self._num_classes, : self._used]
+        return weights.reshape(self._shape)[: self._num_classes]
 
     def train_round(
         self,
@@ -80,47 +76,34 @@ class Logistic:
         round_: int,
     ) -> None:
         """One round of FedAvg, in place."""
+        clients = self._clients
         self._kernels.train_round(
-            weights, self._rows.reshape(-1), self.labels, self._starts, cohort, shares,
-            local_steps, rate, seed, round_, self._batch_size, self._used, self._width,
+            weights, clients.rows, clients.row_starts, clients.features, clients.feature_starts,
+            self.labels, clients.starts, cohort, shares, local_steps, rate, seed, round_,
+            self._batch_size, self._used,
         )  # fmt: skip
 
     def samples(self, rows: IntArray | None = None) -> Samples:
         """All training samples, or these rows of them."""
-        x = self._rows[:, : self._used - 1]
         if rows is None:
-            return self._lay_out(x, self.labels)
-        return self._lay_out(x[rows], self.labels[rows])
+            return pack_samples(self._clients.dense, self.labels, self._used - 1)
+        return pack_samples(
+            lambda at: self._clients.dense(rows[at]), self.labels[rows], self._used - 1
+        )
 
     def test_samples(self) -> Samples | None:
         """The samples no client trains on."""
         x, y = self._test
-        return None if x is None or y is None else self._lay_out(x, y)
-
-    def _lay_out(self, x: FloatArray, y: IntArray) -> Samples:
-        whole = len(x) // BATCH * BATCH
-        columns = np.zeros((-(-len(x) // BATCH), self._used, BATCH), dtype=np.float32)
-        columns[:, -1] = 1.0
-        blocks = x[:whole].reshape(-1, BATCH, self._used - 1)
-        columns[: len(blocks), :-1] = blocks.transpose(0, 2, 1)
-        if whole < len(x):
-            columns[-1, :-1, : len(x) - whole] = x[whole:].T
-        return Samples(columns=columns.reshape(-1), labels=np.array(y, dtype=np.int64))
+        if x is None or y is None:
+            return None
+        return pack_samples(lambda at: x[at], y, self._used - 1)
 
     def evaluate(self, weights: FloatArray, samples: Samples) -> tuple[float, float]:
         """Mean cross-entropy and accuracy."""
         loss, accuracy = self._kernels.evaluate(
-            weights, samples.columns, samples.labels, self._used, self._width
+            weights, samples.columns, samples.features, samples.starts, samples.labels, self._used
         )
         return float(loss), float(accuracy)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Samples:
-    """Samples laid out for evaluation: 64 a block, one sample a lane."""
-
-    columns: FloatArray  # (blocks * used * 64,)
-    labels: IntArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,48 +125,44 @@ def _kernels(classes: int, tile: int) -> _Kernels:
 def _train_round(classes: int, tile: int) -> Any:
     @njit(nogil=True, cache=True)
     def train_round(  # type: ignore[no-untyped-def]
-        weights,
-        rows,
-        labels,
-        starts,
-        cohort,
-        shares,
-        steps,
-        rate,
-        seed,
-        round_,
-        batch_size,
-        used,
-        width,
-    ):
+        weights, rows, row_starts, features, feature_starts, labels, starts, cohort, shares, steps,
+        rate, seed, round_, batch_size, used,
+    ):  # fmt: skip
         """One round of FedAvg; the interface `Learner` says what it does."""
         stride = (batch_size + 15) // 16 * 16
         offsets = np.zeros(stride, np.int64)
         chosen = np.zeros(stride, np.int64)
-        columns = np.zeros(width * stride, np.float32)
-        scores = np.zeros(weights.size // width * stride, np.float32)
-        total = (1.0 - shares.sum()) * weights.astype(np.float64)
+        lines = weights.size // used
+        widest = (used + 31) // 32 * 32
+        columns = np.zeros(widest * stride, np.float32)
+        scores = np.zeros(lines * stride, np.float32)
+        total = weights.astype(np.float64)
         for k in range(cohort.size):
             client = cohort[k]
-            deck = np.arange(starts[client], starts[client + 1])
+            own = features[feature_starts[client] : feature_starts[client + 1]]
+            width = (own.size + 31) // 32 * 32
+            deck = np.arange(starts[client + 1] - starts[client])
             batch = min(batch_size, deck.size)
             lanes = (batch + 15) // 16 * 16
             scale = float32(-rate / batch)
             state = stream(seed, round_, client)
-            local = weights.copy()
+            local = np.zeros(lines * width, np.float32)
+            for c in range(lines):
+                for f in range(own.size):
+                    local[c * width + f] = weights[c * used + own[f]]
             for _ in range(steps):
                 for j in range(batch):
                     state += STEP
                     sample = draw_next(deck, j, state)
-                    chosen[j] = labels[sample]
-                    offsets[j] = sample * width
+                    chosen[j] = labels[starts[client] + sample]
+                    offsets[j] = row_starts[client] + sample * width
                 for j in range(batch, lanes):
                     offsets[j] = offsets[0]
                 for s in range(0, lanes, 16):
-                    for f in range(0, used, 16):
+                    for f in range(0, own.size, 16):
                         transpose(rows, offsets, s, f, columns, f * stride + s, stride)
                     for c in range(0, classes, tile):
-                        dot_tile(columns, s, stride, local, c, width, 1, used, scores, tile)
+                        dot_tile(columns, s, stride, local, c, width, 1, own.size, scores, tile)
                     softmax(scores, s, stride, classes)
                 for s in range(batch):
                     scores[chosen[s] * stride + s] -= float32(1.0)
@@ -192,7 +171,10 @@ def _train_round(classes: int, tile: int) -> Any:
                         outer_tile(
                             rows, offsets, batch, f, scores, c, stride, local, width, scale, tile
                         )
-            total += shares[k] * local
+            for c in range(lines):
+                for f in range(own.size):
+                    place = c * used + own[f]
+                    total[place] += shares[k] * (local[c * width + f] - weights[place])
         weights[:] = total
 
     return train_round
@@ -200,20 +182,21 @@ def _train_round(classes: int, tile: int) -> Any:
 
 def _evaluate(classes: int, tile: int) -> Any:
     @njit(nogil=True, cache=True)
-    def evaluate(weights, columns, labels, used, width):  # type: ignore[no-untyped-def]
+    def evaluate(weights, columns, features, starts, labels, used):  # type: ignore[no-untyped-def]
         """Mean cross-entropy and accuracy over all samples."""
-        scores = np.zeros(weights.size // width * BATCH, np.float32)
-        sums, winners = np.zeros(BATCH, np.float32), np.zeros(BATCH, np.float32)
+        scores = np.zeros(weights.size // used * BLOCK, np.float32)
+        sums, winners = np.zeros(BLOCK, np.float32), np.zeros(BLOCK, np.float32)
         loss, right = 0.0, 0
-        for block in range((labels.size + BATCH - 1) // BATCH):
-            data = columns[block * used * BATCH : (block + 1) * used * BATCH]
-            for s in range(0, BATCH, 16):
+        for block in range(starts.size - 1):
+            own = features[starts[block] : starts[block + 1]]
+            data = columns[starts[block] * BLOCK : starts[block + 1] * BLOCK]
+            for s in range(0, BLOCK, 16):
                 for c in range(0, classes, tile):
-                    dot_tile(data, s, BATCH, weights, c, width, 1, used, scores, tile)
-                log_sum_exp(scores, s, BATCH, classes, sums, winners)
-            for s in range(min(BATCH, labels.size - block * BATCH)):
-                label = labels[block * BATCH + s]
-                loss += sums[s] - scores[label * BATCH + s]
+                    gather_dot_tile(data, s, BLOCK, weights, c, used, own, own.size, scores, tile)
+                log_sum_exp(scores, s, BLOCK, classes, sums, winners)
+            for s in range(min(BLOCK, labels.size - block * BLOCK)):
+                label = labels[block * BLOCK + s]
+                loss += sums[s] - scores[label * BLOCK + s]
                 right += winners[s] == label
         return loss / labels.size, right / labels.size
 
