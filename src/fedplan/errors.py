@@ -10,9 +10,11 @@ the status of a result, and the command line turns it into exit code 3.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import TypeVar
 
+T = TypeVar("T")
 EXIT_INFEASIBLE = 3
 
 
@@ -58,6 +60,30 @@ class InputError(FedplanError, ValueError):
             for problem in problems
         )
         super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+class Collector:
+    """Runs parts of a request and gathers what is wrong with each, so that all is said at once."""
+
+    def __init__(self) -> None:
+        self._problems: list[Problem] = []
+
+    def attempt(self, part: Callable[[], T]) -> T | None:
+        """The part's value, or None once its problems have been noted."""
+        try:
+            return part()
+        except InputError as error:
+            self._problems.extend(error.problems)
+            return None
+
+    def add(self, problem: str | Problem) -> None:
+        """Note a problem."""
+        self._problems.append(Problem(message=problem) if isinstance(problem, str) else problem)
+
+    def finish(self) -> None:
+        """Raise everything noted, if anything was."""
+        if self._problems:
+            raise InputError(self._problems)
 
 
 class MissingExtraError(FedplanError, ImportError):

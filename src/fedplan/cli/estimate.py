@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fedplan.cli.options import Collector, output_options
+from fedplan.cli.options import output_options
 from fedplan.cli.output import amount, check_plot, console, print_json, save_plot
+from fedplan.errors import Collector
 
 if TYPE_CHECKING:
     from fedplan.theory.estimation import Estimate

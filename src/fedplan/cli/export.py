@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import click
 
-from fedplan.cli.options import Collector, store_options
+from fedplan.cli.options import store_options
 from fedplan.cli.output import print_json
 from fedplan.cli.stored import find_stored
+from fedplan.errors import Collector
 
 
 @click.command()

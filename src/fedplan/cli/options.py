@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from fedplan.cli.output import check_plot
-from fedplan.errors import InputError, Problem
+from fedplan.errors import Collector, InputError
 
 if TYPE_CHECKING:
     from fedplan.theory.constraints import Constraints
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from fedplan.theory.fleet import Fleet
 
 Command = Callable[..., Any]
-T = TypeVar("T")
 
 _PRICES = {
     "price_hour": ("per_hour", "Money an hour of training."),
@@ -96,30 +95,6 @@ store_options = _stack(
     ),
     format_option,
 )
-
-
-class Collector:
-    """Runs parts of a request and gathers what is wrong with each, so that all is said at once."""
-
-    def __init__(self) -> None:
-        self._problems: list[Problem] = []
-
-    def attempt(self, part: Callable[[], T]) -> T | None:
-        """The part's value, or None once its problems have been noted."""
-        try:
-            return part()
-        except InputError as error:
-            self._problems.extend(error.problems)
-            return None
-
-    def add(self, message: str) -> None:
-        """Note a problem."""
-        self._problems.append(Problem(message=message))
-
-    def finish(self) -> None:
-        """Raise everything noted, if anything was."""
-        if self._problems:
-            raise InputError(self._problems)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

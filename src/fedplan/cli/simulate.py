@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fedplan.cli.options import Collector, output_options
+from fedplan.cli.options import output_options
 from fedplan.cli.output import amount, check_plot, console, joules, print_json, save_plot, seconds
 from fedplan.cli.progress import byte_bar, notice, round_bar
+from fedplan.errors import Collector
 
 if TYPE_CHECKING:
     from fedplan.records import RunRecord

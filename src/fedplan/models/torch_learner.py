@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from threading import local
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedplan.errors import InputError, MissingExtraError, Problem
+from fedplan.errors import Collector, MissingExtraError
 from fedplan.models.draws import draw_batches
 from fedplan.models.learner import FloatArray, IntArray, check_batch_size
 from fedplan.tasks.dataset import FederatedData
@@ -78,15 +78,15 @@ class TorchLearner:
         loss: Loss = nn.functional.cross_entropy,
         batch_size: int = BATCH,
     ) -> None:
-        problems: list[Problem] = []
-        with _gathered(problems):
-            check_batch_size(batch_size)
-        with _gathered(problems), one_thread():
-            check_module(build_module)
-        with _gathered(problems):
-            parts, test_samples = read_samples(clients, test)
-        if problems:
-            raise InputError(problems)
+        collector = Collector()
+        collector.attempt(lambda: check_batch_size(batch_size))
+        with one_thread():
+            collector.attempt(lambda: check_module(build_module))
+        read = collector.attempt(lambda: read_samples(clients, test))
+        collector.finish()
+        if read is None:
+            raise AssertionError("samples that cannot be read are a noted problem")
+        parts, test_samples = read
         self._build_module = build_module
         self._loss = loss
         self._batch_size = batch_size
@@ -207,12 +207,3 @@ class TorchLearner:
     @staticmethod
     def _keyed(at_random: bool, *key: int) -> AbstractContextManager[object]:
         return KeyedDraws(*key) if at_random else nullcontext()
-
-
-@contextmanager
-def _gathered(problems: list[Problem]) -> Iterator[None]:
-    """Note the problems of a check and go on, so that all of them are reported at once."""
-    try:
-        yield
-    except InputError as error:
-        problems += error.problems

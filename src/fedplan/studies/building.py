@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
-from fedplan.errors import InputError, Problem
+from fedplan.errors import Collector, InputError, Problem
 from fedplan.models import Learner, LeNet5, Logistic
 from fedplan.records import Stop
 from fedplan.simulation import Evaluation, Job, LearningRate, Simulator
@@ -31,8 +30,6 @@ from fedplan.theory.fleet import Fleet, draw_fleet
 
 if TYPE_CHECKING:
     from fedplan.tasks import Assignment, Digits
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -73,28 +70,20 @@ def build_experiment(study: Study) -> Experiment:
 
 def _load(study: Study) -> tuple[Learner, Fleet | None, str]:
     """Learner, devices and the data's name; of the data itself the learner keeps what it needs."""
-    problems: list[Problem] = []
-    data = _attempt(lambda: build_data(study.task), problems)
+    collector = Collector()
+    data = collector.attempt(lambda: build_data(study.task))
     fleet = learner = None
     if (table := study.fleet) is not None and (data is not None or table.file is not None):
         num_clients = 1 if data is None else data.num_clients
-        fleet = _attempt(lambda: build_fleet(table, num_clients), problems)
-    if data is not None:
-        known = data
-        problems += _size_problems(study, data.num_clients, fleet)
-        learner = _attempt(lambda: build_learner(study.task, study.training, known), problems)
-    if data is None or learner is None or problems:
-        raise InputError(problems)
+        fleet = collector.attempt(lambda: build_fleet(table, num_clients))
+    if (known := data) is not None:
+        for problem in _size_problems(study, known.num_clients, fleet):
+            collector.add(problem)
+        learner = collector.attempt(lambda: build_learner(study.task, study.training, known))
+    collector.finish()
+    if data is None or learner is None:
+        raise AssertionError("a missing part is always a noted problem")
     return learner, fleet, data.name
-
-
-def _attempt(part: Callable[[], T], problems: list[Problem]) -> T | None:
-    """The part, or None once its problems have been noted."""
-    try:
-        return part()
-    except InputError as error:
-        problems += error.problems
-        return None
 
 
 def _size_problems(study: Study, num_clients: int, fleet: Fleet | None) -> list[Problem]:
