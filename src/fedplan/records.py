@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 Status = Literal["target", "rounds", "time", "energy", "diverged"]
@@ -34,6 +34,30 @@ class Stop:
         if self.target_loss is None:
             return False
         return loss <= self.target_loss + share * abs(self.target_loss)
+
+
+class Watch:
+    """Says when a run ends; told of one round after the other, from round 0 on."""
+
+    def __init__(self, stop: Stop) -> None:
+        self._stop = stop
+        self._below = 0
+        self._seconds = self._joules = 0.0
+
+    def spend(self, round_: int, seconds: float, joules: float) -> Status | None:
+        """What this round has used up, if anything; known before its loss is."""
+        self._seconds += seconds
+        self._joules += joules
+        if self._seconds > self._stop.max_time_s:
+            return "time"
+        if self._joules > self._stop.max_energy_j:
+            return "energy"
+        return "rounds" if round_ >= self._stop.max_rounds else None
+
+    def arrives(self, loss: float) -> bool:
+        """Whether a round of this loss ends the run at its target."""
+        self._below = self._below + 1 if self._stop.is_reached(loss) else 0
+        return self._below >= self._stop.patience
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +122,21 @@ class RunRecord:
     def rounds_to(self, loss: float) -> int | None:
         """The first round evaluated at or below this loss; None where none is."""
         return next((r.round for r in self.rounds if r.loss is not None and r.loss <= loss), None)
+
+    def until(self, stop: Stop) -> RunRecord | None:
+        """What of this run `stop` would have let happen; None where it would have gone on longer.
+
+        True of runs evaluated on all samples after every round: otherwise the target itself
+        decides when and on what a run is evaluated.
+        """
+        watch = Watch(stop)
+        for position, record in enumerate(self.rounds):
+            status = watch.spend(record.round, record.seconds, record.joules)
+            if record.loss is not None and watch.arrives(record.loss):
+                status = "target"
+            if status is not None:
+                return replace(self, status=status, rounds=self.rounds[: position + 1])
+        return self if self.status == "diverged" else None
 
 
 class Runner(Protocol):

@@ -42,6 +42,20 @@ class RunnerContract:
         long = runner.run(2, 3, Stop(max_rounds=5), seed=3)
         assert long.rounds[:3] == short.rounds
 
+    def test_a_longer_run_contains_every_shorter_one(self, runner):
+        long = runner.run(2, 3, Stop(max_rounds=6), seed=3)
+        middle = sorted(long.losses)[3]
+        for stop in (
+            Stop(max_rounds=4),
+            Stop(max_rounds=6, target_loss=middle),
+            Stop(max_rounds=6, target_loss=max(long.losses), patience=3),
+            Stop(max_rounds=6, max_time_s=long.time_s / 2),
+            Stop(max_rounds=6, max_energy_j=long.energy_j / 2),
+        ):
+            assert long.until(stop) == runner.run(2, 3, stop, seed=3)
+        assert long.until(Stop(max_rounds=7)) is None
+        assert long.until(Stop(max_rounds=7, target_loss=-1.0)) is None
+
     def test_a_run_ends_at_the_first_loss_on_target(self, runner):
         free = runner.run(3, 4, Stop(max_rounds=8), seed=4)
         target = min(free.losses[1:5])

@@ -15,6 +15,7 @@ from fedplan.cli.frontier import frontier
 from fedplan.cli.listing import list_
 from fedplan.cli.output import fail
 from fedplan.cli.plan import plan
+from fedplan.cli.run import run
 from fedplan.cli.show import show
 from fedplan.cli.simulate import simulate
 from fedplan.errors import FedplanError
@@ -27,6 +28,7 @@ def cli() -> None:
 
     \b
     Start here:
+      fedplan run                                 pilots, plan, training, check: a small study
       fedplan plan --example                      a plan for a built-in fleet
       fedplan plan --fleet fleet.csv --pilots pilots.csv --energy-weight 0.3
       fedplan estimate --pilots pilots.csv --num-clients 100
@@ -39,7 +41,7 @@ def cli() -> None:
     """
 
 
-for command in (plan, estimate, frontier, simulate, list_, show, export):
+for command in (run, plan, estimate, frontier, simulate, list_, show, export):
     cli.add_command(command)
 
 

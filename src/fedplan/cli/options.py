@@ -78,10 +78,8 @@ format_option = click.option(
     show_default=True,
     help="What to print.",
 )
-output_options = _stack(
-    format_option,
-    click.option("--plot", metavar="FILE", help="Also draw it: .png, .svg or .html."),
-)
+plot_option = click.option("--plot", metavar="FILE", help="Also draw it: .png, .svg or .html.")
+output_options = _stack(format_option, plot_option)
 store_options = _stack(
     click.option(
         "--store",

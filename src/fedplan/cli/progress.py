@@ -85,6 +85,32 @@ def byte_bar(title: str, *, quiet: bool) -> Iterator[Callable[[int, int], None] 
 
 
 @contextmanager
+def step_bar(*, quiet: bool) -> Iterator[Callable[[str, Job, RoundRecord], None] | None]:
+    """What a study is at: its step, the setting, the round and the loss; None without bars."""
+    if not _has_bars(quiet):
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None)
+        shown_at = 0.0
+
+        def report(step: str, job: Job, record: RoundRecord) -> None:
+            nonlocal shown_at
+            now = time.monotonic()
+            if now - shown_at >= _BETWEEN_UPDATES_S and record.loss is not None:
+                shown_at = now
+                setting = f"{job.clients_per_round} clients, {job.local_steps} steps"
+                text = f"{step}: {setting}, round {record.round:,}, loss {record.loss:.4g}"
+                bar.update(task, description=text)
+
+        yield report
+
+
+@contextmanager
 def round_bar(jobs: Sequence[Job], max_rounds: int, *, quiet: bool) -> Iterator[RoundBar | None]:
     """A bar on standard error; None without a terminal, with NO_COLOR, or where quiet."""
     if not _has_bars(quiet):

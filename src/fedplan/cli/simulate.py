@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 _MOST_ROWS = 12  # seeds up to which each has a row of its own
 _NEEDED = ("clients-per-round", "local-steps")
-_COMPILING = "Compiling kernels for this machine (once, about {} s) ..."
-_COMPILE_TIMES_S = {"logistic": 10, "lenet5": 20}
+COMPILING = "Compiling kernels for this machine (once, about {} s) ..."
+COMPILE_TIMES_S = {"logistic": 10, "lenet5": 20}
 
 
 @click.command()
@@ -64,9 +64,9 @@ def simulate(
     from fedplan.studies.building import build_experiment
 
     if download and read.task.data == "mnist":
-        _download(quiet=quiet)
+        download_mnist(quiet=quiet)
     experiment = build_experiment(read)
-    with notice(_COMPILING.format(_COMPILE_TIMES_S[read.task.model]), quiet=quiet):
+    with notice(COMPILING.format(COMPILE_TIMES_S[read.task.model]), quiet=quiet):
         experiment.simulator.warm_up()
     runs, steps_per_second = _run(experiment, quiet=quiet)
     message = _message(experiment, runs)
@@ -80,7 +80,8 @@ def simulate(
         raise click.exceptions.Exit(1)
 
 
-def _download(*, quiet: bool) -> None:
+def download_mnist(*, quiet: bool) -> None:
+    """Fetch MNIST, with a bar."""
     from fedplan.tasks import fetch_mnist
 
     with byte_bar("Downloading MNIST", quiet=quiet) as progress:

@@ -2,6 +2,6 @@
 
 from fedplan.simulation.clock import Clock
 from fedplan.simulation.fedavg import Evaluation, Job, Simulator
-from fedplan.simulation.learning_rate import LearningRate
+from fedplan.theory.learning_rate import LearningRate
 
 __all__ = ["Clock", "Evaluation", "Job", "LearningRate", "Simulator"]

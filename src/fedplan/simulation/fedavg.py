@@ -14,10 +14,10 @@ import numpy as np
 from fedplan.errors import InputError
 from fedplan.models.draws import draw_cohort
 from fedplan.models.learner import FloatArray, Learner, stratified_rows
-from fedplan.records import RoundRecord, RunRecord, Status, Stop
+from fedplan.records import RoundRecord, RunRecord, Status, Stop, Watch
 from fedplan.simulation.clock import Clock
-from fedplan.simulation.learning_rate import LearningRate
 from fedplan.theory.fleet import Fleet
+from fedplan.theory.learning_rate import LearningRate
 
 NEAR = 0.1  # within this share of the target, every round is evaluated on every sample
 
@@ -106,7 +106,7 @@ class Simulator:
         self._check(clients_per_round, local_steps, stop)
         rounds: list[RoundRecord] = []
         status: Status | None = None
-        below, seconds, joules = 0, 0.0, 0.0
+        watch = Watch(stop)
         weights = self._learner.initial(seed)
         cohort: tuple[int, ...] = ()
         near = False
@@ -115,8 +115,7 @@ class Simulator:
             if round_ > 0:
                 cohort = self._train(weights, clients_per_round, local_steps, seed, round_)
             took_s, used_j = self._price(cohort, local_steps)
-            seconds, joules = seconds + took_s, joules + used_j
-            status = _exhausted(stop, round_, seconds, joules)
+            status = watch.spend(round_, took_s, used_j)
             loss = accuracy = None
             if near or status or round_ % self._evaluation.every == 0:
                 loss, accuracy = self._measure(weights, stop, last=status is not None)
@@ -124,8 +123,7 @@ class Simulator:
                     status = "diverged"
                     break
                 near = stop.is_near(loss, NEAR)
-                below = below + 1 if stop.is_reached(loss) else 0
-                status = "target" if below >= stop.patience else status
+                status = "target" if watch.arrives(loss) else status
             record = RoundRecord(
                 round=round_, loss=loss, accuracy=accuracy, cohort=cohort, seconds=took_s,
                 joules=used_j,
@@ -148,11 +146,13 @@ class Simulator:
         *,
         threads: int | None = None,
         progress: Callable[[Job, RoundRecord], None] | None = None,
+        finished: Callable[[RunRecord], None] | None = None,
     ) -> Iterator[RunRecord]:
         """Make many runs, one thread each, in the order of the jobs.
 
         Leaving the iteration early ends the runs under way, each at its next round. `progress` is
-        called from the threads.
+        told of every round and `finished` of every run as soon as it is there, both from the
+        threads that train.
         """
         left = Event()
 
@@ -163,9 +163,12 @@ class Simulator:
                 if progress is not None:
                     progress(job, record)
 
-            return self.run(
+            run = self.run(
                 job.clients_per_round, job.local_steps, stop, seed=job.seed, progress=report
             )
+            if finished is not None:
+                finished(run)
+            return run
 
         pool = ThreadPoolExecutor(threads or os.cpu_count())
         try:
@@ -217,11 +220,3 @@ class Simulator:
             problems.append(f"`max_rounds >= 1` must hold, but got max_rounds={stop.max_rounds}.")
         if problems:
             raise InputError(problems)
-
-
-def _exhausted(stop: Stop, round_: int, seconds: float, joules: float) -> Status | None:
-    if seconds > stop.max_time_s:
-        return "time"
-    if joules > stop.max_energy_j:
-        return "energy"
-    return "rounds" if round_ >= stop.max_rounds else None

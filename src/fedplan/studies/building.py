@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fedplan.errors import Collector, InputError, Problem
 from fedplan.models import Learner, LeNet5, Logistic
 from fedplan.records import Stop
-from fedplan.simulation import Evaluation, Job, LearningRate, Simulator
-from fedplan.studies.config import FleetTable, Study, TaskTable, TrainingTable
+from fedplan.simulation import Clock, Evaluation, Job, LearningRate, Simulator
+from fedplan.store import Store
+from fedplan.studies.archive import Archive, Engine
+from fedplan.studies.config import (
+    LIMIT_KEYS,
+    PRICE_KEYS,
+    FleetTable,
+    ObjectiveTable,
+    Study,
+    TaskTable,
+    TrainingTable,
+)
+from fedplan.studies.identity import experiment_settings
 from fedplan.tables import read_fleet
 from fedplan.tasks import (
     FederatedData,
@@ -26,6 +37,8 @@ from fedplan.tasks import (
     two_labels_shards,
 )
 from fedplan.tasks.mnist import IMAGE_SHAPE, NUM_DIGITS
+from fedplan.theory.constraints import Constraints
+from fedplan.theory.cost import Objective, Prices
 from fedplan.theory.fleet import Fleet, draw_fleet
 
 if TYPE_CHECKING:
@@ -34,13 +47,31 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Experiment:
-    """A study, ready to be simulated."""
+    """A study, ready to be simulated.
+
+    settings : what makes its runs comparable with others in a store.
+    """
 
     study: Study
     data_name: str
     fleet: Fleet | None
+    rate: LearningRate
     simulator: Simulator
     stop: Stop
+    objective: Objective
+    constraints: Constraints
+    settings: dict[str, Any]
+
+    @property
+    def num_clients(self) -> int:
+        """Clients N."""
+        return self.simulator.num_clients
+
+    def archive(self, store: Store, engine: Engine | None = None) -> Archive:
+        """The study's runs in a store; the simulator makes those that are missing."""
+        engine = engine or self.simulator
+        clock = None if self.fleet is None else Clock(self.fleet, engine.num_clients)
+        return Archive(engine, store, self.settings, clock)
 
 
 def build_experiment(study: Study) -> Experiment:
@@ -54,22 +85,27 @@ def build_experiment(study: Study) -> Experiment:
     ('Synthetic(1, 1)', 20)
     """
     training = study.training
-    learner, fleet, name = _load(study)
+    learner, fleet, data = _load(study)
     rate = LearningRate(
         initial=training.learning_rate, schedule=training.schedule, decay=training.decay
     )
     evaluation = Evaluation(every=training.evaluate_every, subset=training.evaluate_subset)
+    stop = build_stop(training)
     return Experiment(
         study=study,
-        data_name=name,
+        data_name=data.name,
         fleet=fleet,
+        rate=rate,
         simulator=Simulator(learner, rate, fleet, evaluation),
-        stop=build_stop(training),
+        stop=stop,
+        objective=build_objective(study.objective),
+        constraints=build_constraints(study.objective),
+        settings=experiment_settings(study, data, stop),
     )
 
 
-def _load(study: Study) -> tuple[Learner, Fleet | None, str]:
-    """Learner, devices and the data's name; of the data itself the learner keeps what it needs."""
+def _load(study: Study) -> tuple[Learner, Fleet | None, FederatedData]:
+    """Learner, devices and data."""
     collector = Collector()
     data = collector.attempt(lambda: build_data(study.task))
     fleet = learner = None
@@ -83,7 +119,7 @@ def _load(study: Study) -> tuple[Learner, Fleet | None, str]:
     collector.finish()
     if data is None or learner is None:
         raise AssertionError("a missing part is always a noted problem")
-    return learner, fleet, data.name
+    return learner, fleet, data
 
 
 def _size_problems(study: Study, num_clients: int, fleet: Fleet | None) -> list[Problem]:
@@ -172,6 +208,19 @@ def build_fleet(table: FleetTable, num_clients: int) -> Fleet:
         law=table.distribution,
         seed=table.fleet_seed,
     )
+
+
+def build_objective(table: ObjectiveTable) -> Objective:
+    """What a second, a joule and a client's round are worth."""
+    prices = {name: getattr(table, key) for key, name in PRICE_KEYS.items()}
+    if any(prices.values()):
+        return Prices(**prices).objective()
+    return Objective.weighted(table.energy_weight or 0.0)
+
+
+def build_constraints(table: ObjectiveTable) -> Constraints:
+    """What a plan must keep to."""
+    return Constraints(**{name: getattr(table, name) for name in LIMIT_KEYS})
 
 
 def build_stop(training: TrainingTable) -> Stop:

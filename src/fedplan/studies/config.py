@@ -166,10 +166,83 @@ class FleetTable(_Table):
     fleet_seed: int = _drawn(0, "Seed of the draw.", ge=0, le=MAX_SEED)
 
 
+class ObjectiveTable(_Table):
+    """`[objective]`: what the plan minimises, and what it must keep to."""
+
+    energy_weight: float | None = _key(
+        None,
+        "Weight of a joule against a second, 0 (time alone, the default) to 1 (energy alone); or "
+        "give prices.",
+        ge=0,
+        le=1,
+    )
+    price_hour: float = _key(0.0, "Money an hour of training.", ge=0)
+    price_kwh: float = _key(0.0, "Money a kWh the devices use.", ge=0)
+    price_client_round: float = _key(0.0, "Money each time a client takes part.", ge=0)
+    price_mb: float = _key(0.0, "Money a megabyte moved, with mb-per-client-round.", ge=0)
+    mb_per_client_round: float = _key(0.0, "Megabytes a client moves in a round.", ge=0)
+    co2_per_kwh: float = _key(0.0, "Grams of CO2 a kWh; alone: minimise CO2.", ge=0)
+    price_co2_kg: float = _key(0.0, "Money a kilogram of CO2, with co2-per-kwh.", ge=0)
+    deadline_s: float | None = _key(None, "Seconds allowed to reach the target.", gt=0)
+    energy_budget_j: float | None = _key(None, "Joules allowed to reach the target.", gt=0)
+    min_clients_per_round: int | None = _key(None, "Smallest K a plan may have.", ge=1)
+    max_clients_per_round: int | None = _key(None, "Largest K a plan may have.", ge=1)
+    min_local_steps: int | None = _key(None, "Smallest E a plan may have.", ge=1)
+    max_local_steps: int | None = _key(None, "Largest E a plan may have.", ge=1)
+
+
+# Keys of [objective] that are prices, with what the library calls them; and those that are limits.
+PRICE_KEYS = {
+    "price_hour": "per_hour",
+    "price_kwh": "per_kwh",
+    "price_client_round": "per_client_round",
+    "price_mb": "per_mb",
+    "mb_per_client_round": "mb_per_client_round",
+    "co2_per_kwh": "co2_g_per_kwh",
+    "price_co2_kg": "per_kg_co2",
+}
+LIMIT_KEYS = (
+    "deadline_s",
+    "energy_budget_j",
+    "min_clients_per_round",
+    "max_clients_per_round",
+    "min_local_steps",
+    "max_local_steps",
+)
+
+
+class PlanningTable(_Table):
+    """`[planning]`: the short runs that a plan is made from."""
+
+    pilots: Literal["designed", "paper"] = _key(
+        "designed",
+        "`designed`: chosen one after the other for what they tell and cost, and planned on by "
+        "regret; `paper`: the paper's procedure, with given pairs and two losses.",
+    )
+    pilot_budget: float = _key(
+        0.8,
+        "Pilots go on, where that can pay, while they cost at most this share of training.",
+        only=("pilots", ("designed",)),
+        gt=0,
+    )
+    pairs: list[list[int]] | None = _key(None, "Of the paper's procedure: the pairs [K, E] to try.")
+    upper_loss: float | None = _key(
+        None, "Of the paper's procedure: the loss at which a pilot's rounds begin to count.", gt=0
+    )
+    lower_loss: float | None = _key(
+        None, "Of the paper's procedure: the loss at which a pilot ends.", gt=0
+    )
+    pilot_seed: int = _key(
+        1_000_000, "Seed of the first pilot; training has others.", ge=0, le=MAX_SEED
+    )
+
+
 TABLES: dict[str, type[_Table]] = {
     "task": TaskTable,
     "training": TrainingTable,
     "fleet": FleetTable,
+    "objective": ObjectiveTable,
+    "planning": PlanningTable,
 }
 
 
@@ -181,6 +254,17 @@ class Study:
     task: TaskTable
     training: TrainingTable
     fleet: FleetTable | None
+    objective: ObjectiveTable
+    planning: PlanningTable
+
+    def configuration(self) -> dict[str, Any]:
+        """Every key of the study, as the store keeps it."""
+        tables = {name: getattr(self, name) for name in TABLES}
+        return {
+            name: table.model_dump(by_alias=True)
+            for name, table in tables.items()
+            if table is not None
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,6 +324,8 @@ def make_study(name: str, tables: Mapping[str, Mapping[str, Any]]) -> Study:
         task=TaskTable.model_validate(tables["task"]),
         training=TrainingTable.model_validate(tables["training"]),
         fleet=FleetTable.model_validate(tables["fleet"]) if "fleet" in tables else None,
+        objective=ObjectiveTable.model_validate(tables.get("objective", {})),
+        planning=PlanningTable.model_validate(tables.get("planning", {})),
     )
 
 

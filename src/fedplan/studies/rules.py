@@ -6,9 +6,11 @@ import math
 from collections.abc import Collection
 from typing import Any
 
-from fedplan.studies.config import KEYS, Fault, find_faults
+from fedplan.studies.config import KEYS, PRICE_KEYS, Fault, find_faults
 
 Tables = dict[str, dict[str, Any]]
+
+_PRICES = [name.replace("_", "-") for name in PRICE_KEYS if name != "mb_per_client_round"]
 
 
 def settle(
@@ -84,6 +86,8 @@ def _missing(
     wanted = list(required)
     if "fleet" in tables and known.get("file") is None and "file" not in wrong:
         wanted += ["step-time-s", "comm-time-s"]
+    if known.get("pilots") == "paper":
+        wanted += ["pairs", "upper-loss", "lower-loss"]
     return [
         Fault(
             table=KEYS[name].table,
@@ -112,6 +116,28 @@ def _contradictions(known: dict[str, Any], *, has_fleet: bool) -> list[Fault]:
             "model = logistic, or data = mnist or mnist-mini."
         )
         found.append(("model", message))
+    if any(known.get(name) for name in _PRICES) and known.get("energy-weight") is not None:
+        message = "give energy-weight or prices, not both: each sets what is minimised."
+        found.append(("energy-weight", message))
+    for price, amount in (("price-mb", "mb-per-client-round"), ("price-co2-kg", "co2-per-kwh")):
+        if known.get(price) and not known.get(amount):
+            found.append((price, f"{price} has nothing to multiply. Give {amount} too."))
+    for what in ("clients-per-round", "local-steps"):
+        low, high = known.get(f"min-{what}"), known.get(f"max-{what}")
+        if low is not None and high is not None and low > high:
+            message = (
+                f"`min-{what} <= max-{what}` must hold, but got min-{what}={low}, "
+                f"max-{what}={high}."
+            )
+            found.append((f"min-{what}", message))
+    least = known.get("min-clients-per-round")
+    if has_size and least is not None and clients is not None and least > clients:
+        message = (
+            "`min-clients-per-round <= num-clients` must hold, but got min-clients-per-round="
+            f"{least}, num-clients={clients}."
+        )
+        found.append(("min-clients-per-round", message))
+    found += _paper_pilot_problems(known)
     found += [
         (name, f"{name} needs a [fleet]: without one a run has neither seconds nor joules.")
         for name in ("max-time-s", "max-energy-j")
@@ -122,3 +148,21 @@ def _contradictions(known: dict[str, Any], *, has_fleet: bool) -> list[Fault]:
         if known.get(mean) == 0 and known.get(sd, 0) > 0:
             found.append((sd, f"{sd} needs a mean above 0, but got {mean}=0. Raise {mean}."))
     return [Fault(table=KEYS[name].table, key=name, message=text) for name, text in found]
+
+
+def _paper_pilot_problems(known: dict[str, Any]) -> list[tuple[str, str]]:
+    """What the paper's procedure needs, and what its pairs must be."""
+    if known.get("pilots") != "paper":
+        return []
+    found = []
+    pairs, upper, lower = map(known.get, ("pairs", "upper-loss", "lower-loss"))
+    if pairs is not None and not (
+        len(pairs) >= 2 and all(len(pair) == 2 and min(pair) >= 1 for pair in pairs)
+    ):
+        found.append(("pairs", "pairs must be two or more [K, E], such as [[10, 20], [5, 40]]."))
+    if upper is not None and lower is not None and not lower < upper:
+        message = (
+            f"`lower-loss < upper-loss` must hold, but got lower-loss={lower}, upper-loss={upper}."
+        )
+        found.append(("lower-loss", message))
+    return found

@@ -64,6 +64,13 @@ class Objective:
         return self.per_second == self.per_joule == self.per_client_round == 0
 
 
+def costs_nothing(fleet: Fleet, objective: Objective) -> bool:
+    """Whether no setting costs anything: only energy matters, and no device reports any."""
+    return objective.per_second == objective.per_client_round == 0 and (
+        objective.per_joule == 0 or fleet.mean("step_energy_j") == fleet.mean("comm_energy_j") == 0
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prices:
     """Prices instead of a weight: money for time, energy, participation, traffic and carbon.

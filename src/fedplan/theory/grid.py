@@ -40,6 +40,19 @@ def lattice(low: int, high: int, size: int) -> IntArray:
     return np.unique(np.rint(np.geomspace(low, high, size)).astype(np.int64))
 
 
+def upper_quantile(values: FloatArray, quantile: float) -> FloatArray:
+    """The smallest value that at least a share `quantile` of the first axis does not exceed."""
+    rank = max(int(np.ceil(quantile * values.shape[0] - 1e-9)) - 1, 0)
+    return np.asarray(np.partition(values, rank, axis=0)[rank])
+
+
+def between_neighbours(points: IntArray, position: int, size: int) -> IntArray:
+    """A finer lattice around a point of this one; the point stays in it."""
+    low = int(points[max(position - 1, 0)])
+    high = int(points[min(position + 1, points.size - 1)])
+    return np.union1d(lattice(low, high, size), points[position])
+
+
 def fits_whole(fleet: Fleet, clients_range: tuple[int, int], steps_range: tuple[int, int]) -> bool:
     """Whether every (K, E) of these ranges can be looked at in about a second."""
     pairs = float(clients_range[1] - clients_range[0] + 1) * (steps_range[1] - steps_range[0] + 1)

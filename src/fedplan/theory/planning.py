@@ -12,6 +12,7 @@ from fedplan.theory.cost import (
     Objective,
     Prediction,
     Prices,
+    costs_nothing,
     energy_weight_problem,
     predict,
 )
@@ -123,12 +124,8 @@ class _Case:
         self.fleet, self.bound, self.constraints = fleet, bound, constraints
         self.objective, self.target_gap = objective, target_gap
         self.ranked: dict[int, SlowestClient] = {}
-        # Where nothing costs anything (energy alone matters, and no device reports any), every
-        # setting is optimal; the quickest is the useful one.
-        self.costs_nothing = objective.per_second == objective.per_client_round == 0 and (
-            objective.per_joule == 0
-            or fleet.mean("step_energy_j") == fleet.mean("comm_energy_j") == 0
-        )
+        # Where every setting costs nothing the quickest is the useful one.
+        self.costs_nothing = costs_nothing(fleet, objective)
         self.searched = Objective.weighted(0.0) if self.costs_nothing else objective
 
     def price(self, setting: tuple[int, int]) -> Prediction:

@@ -18,7 +18,14 @@ from fedplan.theory.convergence import Bound, drift
 from fedplan.theory.cost import Objective, round_energy_j
 from fedplan.theory.exact import minimise
 from fedplan.theory.fleet import Fleet, FloatArray, IntArray
-from fedplan.theory.grid import affordable_lattice, fits_whole, lattice, round_times_s
+from fedplan.theory.grid import (
+    affordable_lattice,
+    between_neighbours,
+    fits_whole,
+    lattice,
+    round_times_s,
+    upper_quantile,
+)
 
 _CHUNK = 1 << 22
 
@@ -76,8 +83,8 @@ def minimise_regret(
     while True:
         regret = table.regrets(optima, quantile)
         row, column = np.unravel_index(np.argmin(regret), regret.shape)
-        finer_k = _between_neighbours(table.ks, int(row), coarse)
-        finer_e = _between_neighbours(table.es, int(column), coarse)
+        finer_k = between_neighbours(table.ks, int(row), coarse)
+        finer_e = between_neighbours(table.es, int(column), coarse)
         if finer_k.size <= 3 and finer_e.size <= 3:
             break
         table = _Table(fleet, bounds, objective, constraints, target_gap, finer_k, finer_e)
@@ -113,7 +120,7 @@ def least_totals(
     ranges, time = constraints.ranges_only(), Objective.weighted(0.0)
     table = _Table(fleet, bounds, time, ranges, target_gap, ks, es)
     rounds = table.rounds(slice(None))
-    needed = _upper_quantile(rounds, quantile)
+    needed = upper_quantile(rounds, quantile)
     least = {}
     totals = (table.seconds * needed, table.joules * needed, needed)
     for name, total in zip(TOTALS, totals, strict=True):
@@ -192,7 +199,7 @@ class _Table:
         """The quantile over the bounds of each (K, E)'s regret; K x E."""
         return np.concatenate(
             [
-                _upper_quantile(self._costs(rows, quantile) / optima[:, None, None] - 1.0, quantile)
+                upper_quantile(self._costs(rows, quantile) / optima[:, None, None] - 1.0, quantile)
                 for rows in self._row_chunks()
             ]
         )
@@ -214,17 +221,4 @@ class _Table:
             (a0 * falling + spread[k_next, np.newaxis] * rising) / optimum - 1.0
             for a0, spread, optimum in zip(self.a0, self.drift, optima, strict=True)
         ]
-        return max(0.0, min(lowest, float(_upper_quantile(np.stack(cells), quantile).min())))
-
-
-def _upper_quantile(regrets: FloatArray, quantile: float) -> FloatArray:
-    """The smallest value that at least a share `quantile` of the first axis does not exceed."""
-    rank = max(int(np.ceil(quantile * regrets.shape[0] - 1e-9)) - 1, 0)
-    return np.asarray(np.partition(regrets, rank, axis=0)[rank])
-
-
-def _between_neighbours(points: IntArray, position: int, size: int) -> IntArray:
-    """A finer lattice around a point of this one; the point stays in it."""
-    low = int(points[max(position - 1, 0)])
-    high = int(points[min(position + 1, points.size - 1)])
-    return np.union1d(lattice(low, high, size), points[position])
+        return max(0.0, min(lowest, float(upper_quantile(np.stack(cells), quantile).min())))

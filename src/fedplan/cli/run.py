@@ -1,0 +1,217 @@
+"""`fedplan run`: the whole flow, from pilots to the check of the plan's own prediction."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fedplan.cli.options import plot_option, store_options
+from fedplan.cli.output import amount, check_plot, console, joules, print_json, save_plot, seconds
+from fedplan.cli.progress import notice, step_bar
+from fedplan.cli.simulate import COMPILE_TIMES_S, COMPILING, download_mnist
+from fedplan.errors import Collector
+
+if TYPE_CHECKING:
+    from fedplan.records import RunRecord
+    from fedplan.studies.building import Experiment
+    from fedplan.studies.workflow import Bill, Outcome
+
+_EXIT_CODES = {"reached": 0, "infeasible": 3}
+
+
+@click.command()
+@click.argument("study", metavar="[STUDY]", default="demo")
+@click.argument("overrides", metavar="[KEY=VALUE]...", nargs=-1)
+@store_options
+@plot_option
+@click.option("--download", is_flag=True, help="Fetch MNIST (12 MB) first, if it is not there.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress, no notices.")
+def run(
+    study: str,
+    overrides: tuple[str, ...],
+    store_url: str,
+    output_format: str,
+    plot: str | None,
+    download: bool,
+    quiet: bool,
+) -> None:
+    """Find clients per round and local steps for a study, train with them, and check.
+
+    Short pilots show how fast the loss falls; the plan is the setting that stays cheap whatever
+    they leave open; training with it shows whether the prediction was right. Everything is kept in
+    the store: the same command after an interruption goes on where it was.
+
+    STUDY is a study file (TOML) or one that is built in: demo, setup1, setup2, setup3. KEY=VALUE
+    takes the place of what it says.
+
+    \b
+    Examples:
+      fedplan run
+      fedplan run setup3 energy-weight=0.5 --plot setup3.png
+      fedplan run setup1 pilots=paper
+      fedplan run study.toml deadline-s=3600 --format json
+
+    Exit codes: 0 the target was reached, 1 it was not, 2 wrong input, 3 no feasible plan.
+    """
+    from fedplan.store import Store
+    from fedplan.studies import read_study
+
+    if "=" in study:  # no study was named: it is an override of the default one
+        study, overrides = "demo", (study, *overrides)
+    collector = Collector()
+    collector.attempt(lambda: check_plot(plot))
+    read = collector.attempt(lambda: read_study(study, overrides))
+    collector.finish()
+    if read is None:
+        raise AssertionError("a study that cannot be read is a noted problem")
+
+    from fedplan.studies.building import build_experiment
+    from fedplan.studies.workflow import run_study
+
+    if download and read.task.data == "mnist":
+        download_mnist(quiet=quiet)
+    experiment = build_experiment(read)
+    with Store(store_url) as store:
+        with notice(COMPILING.format(COMPILE_TIMES_S[read.task.model]), quiet=quiet):
+            experiment.simulator.warm_up()
+        with step_bar(quiet=quiet) as report:
+            outcome = run_study(experiment, store, report=report)
+    if plot is not None and outcome.measured is not None:
+        _draw(experiment, outcome, plot)
+    if output_format == "json":
+        print_json(_as_json(experiment, outcome))
+    else:
+        _print_table(experiment, outcome)
+    if code := _EXIT_CODES.get(outcome.status, 1):
+        raise click.exceptions.Exit(code)
+
+
+def _draw(experiment: Experiment, outcome: Outcome, path: str) -> None:
+    from fedplan.figures import run_figure_data
+
+    if outcome.measured is None:
+        raise AssertionError("only what was trained is drawn")
+    data = run_figure_data(
+        outcome.measured.runs,
+        name=experiment.study.name,
+        target_loss=experiment.stop.target_loss,
+        note=outcome.message,
+    )
+    save_plot(data, path)
+
+
+def _bill_json(bill: Bill | None) -> dict[str, float] | None:
+    if bill is None:
+        return None
+    return {"time_s": bill.time_s, "energy_j": bill.energy_j, "cost": bill.cost}
+
+
+def _run_json(one: RunRecord) -> dict[str, Any]:
+    return {
+        "clients_per_round": one.clients_per_round,
+        "local_steps": one.local_steps,
+        "seed": one.seed,
+        "status": one.status,
+        "rounds": one.num_rounds,
+        "final_loss": one.final_loss,
+        "time_s": one.time_s,
+        "energy_j": one.energy_j,
+    }
+
+
+def _predicted_json(outcome: Outcome) -> dict[str, Any] | None:
+    if (expected := outcome.forecast) is None:
+        return None
+    prediction = expected.prediction
+    totals = {
+        "rounds": prediction.expected_rounds,
+        "time_s": prediction.time_s,
+        "energy_j": prediction.energy_j,
+        "cost": prediction.cost,
+    }
+    intervals = {f"{name}_interval": list(expected.interval(v)) for name, v in totals.items()}
+    return {**totals, **intervals}
+
+
+def _as_json(experiment: Experiment, outcome: Outcome) -> dict[str, Any]:
+    measured = outcome.measured
+    return {
+        "success": outcome.success,
+        "status": outcome.status,
+        "study": experiment.study.name,
+        "plan": outcome.setting
+        and {
+            "clients_per_round": outcome.setting[0],
+            "local_steps": outcome.setting[1],
+            "regret": outcome.regret,
+        },
+        "predicted": _predicted_json(outcome),
+        "measured": measured
+        and {
+            "reached": measured.reached,
+            "rounds": measured.rounds,
+            "rounds_sd": measured.rounds_sd,
+            **(_bill_json(measured.bill) or {}),
+            "as_predicted": outcome.as_predicted,
+            "runs": [_run_json(one) for one in measured.runs],
+        },
+        "pilots": [_run_json(one) for one in outcome.pilots],
+        "bill": {
+            "unit": experiment.objective.unit,
+            "pilots": _bill_json(outcome.pilots_bill),
+            "training": None if measured is None else _bill_json(measured.bill),
+            "pilots_share": outcome.pilots_share,
+        },
+        "message": outcome.message,
+    }
+
+
+def _print_table(experiment: Experiment, outcome: Outcome) -> None:
+    from rich.table import Table
+
+    out = console()
+    study = experiment.study
+    facts = Table.grid(padding=(0, 3))
+    facts.add_row("study", f"{study.name}: {experiment.data_name}, {study.task.model}")
+    if outcome.setting is not None:
+        clients, steps = outcome.setting
+        facts.add_row("clients per round", f"[bold]{clients:,}[/] of {experiment.num_clients:,}")
+        facts.add_row("local steps", f"[bold]{steps:,}[/]")
+    out.print(facts)
+    out.print()
+    out.print(_comparison(experiment, outcome))
+    out.print()
+    out.print(outcome.message, markup=False)
+
+
+def _comparison(experiment: Experiment, outcome: Outcome) -> Any:
+    """Pilots, prediction and training side by side."""
+    from rich.table import Table
+
+    table = Table(box=None)
+    for name in ("", "rounds", "time", "energy", f"cost ({experiment.objective.unit})"):
+        table.add_column(name, justify="right" if name else "left")
+    for pilot in outcome.pilots:
+        bill = type(outcome.pilots_bill).of([pilot], experiment.objective)
+        setting = f"{pilot.clients_per_round:,} clients, {pilot.local_steps:,} steps"
+        _add_bill(table, f"pilot: {setting}", f"{pilot.num_rounds:,}", bill)
+    _add_bill(table, "all pilots", "", outcome.pilots_bill)
+    if (expected := outcome.forecast) is not None:
+        prediction = expected.prediction
+        totals = (prediction.expected_rounds, prediction.time_s, prediction.energy_j)
+        shown = (amount, seconds, joules, amount)
+        cells = [
+            f"{form(low)} to {form(high)}"
+            for form, (low, high) in zip(
+                shown, map(expected.interval, (*totals, prediction.cost)), strict=True
+            )
+        ]
+        table.add_row("training, predicted", *cells)
+    if (measured := outcome.measured) is not None:
+        _add_bill(table, "training, measured", amount(measured.rounds), measured.bill)
+    return table
+
+
+def _add_bill(table: Any, name: str, rounds: str, bill: Bill) -> None:
+    table.add_row(name, rounds, seconds(bill.time_s), joules(bill.energy_j), amount(bill.cost))

@@ -1,0 +1,72 @@
+"""Archive: the runs of one experiment, each made once and never lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol
+
+from fedplan.records import RoundRecord, RunRecord, Stop
+from fedplan.simulation import Clock, Job
+from fedplan.store import Store
+
+Progress = Callable[[Job, RoundRecord], None]
+
+
+class Engine(Protocol):
+    """Whatever makes many runs: the simulator on this machine, or a cluster."""
+
+    num_clients: int
+
+    def run_all(
+        self,
+        jobs: Iterable[Job],
+        stop: Stop,
+        *,
+        progress: Progress | None = None,
+        finished: Callable[[RunRecord], None] | None = None,
+    ) -> Iterator[RunRecord]:
+        """Make the runs, in the order of the jobs; `finished` hears of each at once."""
+        ...
+
+
+class Archive:
+    """Runs from the store where it has them, else from the engine, and then in the store.
+
+    A run is saved the moment it ends. The store keeps who took part in a round, so seconds and
+    joules are those of this archive's devices, whichever they were when the run was made.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        store: Store,
+        settings: Mapping[str, Any],
+        clock: Clock | None = None,
+    ) -> None:
+        self.num_clients = engine.num_clients
+        self._engine, self._store = engine, store
+        self._settings, self._clock = settings, clock
+
+    def find(self, job: Job, stop: Stop) -> RunRecord | None:
+        """The run as far as `stop` lets it go, if the store has that much of it."""
+        stored = self._store.find_run(
+            self._settings, job.clients_per_round, job.local_steps, job.seed
+        )
+        if stored is None:
+            return None
+        return (self._clock.reprice(stored) if self._clock else stored).until(stop)
+
+    def run_all(
+        self, jobs: Sequence[Job], stop: Stop, *, progress: Progress | None = None
+    ) -> list[RunRecord]:
+        """The runs of these jobs, in their order."""
+        found = {job: self.find(job, stop) for job in jobs}
+        missing = [job for job, run in found.items() if run is None]
+        made = self._engine.run_all(
+            missing,
+            stop,
+            progress=progress,
+            finished=lambda run: self._store.save_run(self._settings, run),
+        )
+        found.update(zip(missing, made, strict=True))
+        return [run for job in jobs if (run := found[job]) is not None]

@@ -1,0 +1,56 @@
+"""Identity: what makes runs of a study comparable, as the store keeps it."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import numpy as np
+
+from fedplan.records import Stop
+from fedplan.studies.config import DATA_SETS, Study
+from fedplan.tasks import FederatedData
+
+# Raise it when the same settings begin to give other numbers: runs stored before no longer count.
+SIMULATION = 1
+
+_OF_A_RUN = (
+    "batch_size",
+    "learning_rate",
+    "schedule",
+    "decay",
+    "evaluate_every",
+    "evaluate_subset",
+)
+
+
+def experiment_settings(study: Study, data: FederatedData, stop: Stop) -> dict[str, Any]:
+    """Whatever changes a loss of a run, other than K, E and the seed.
+
+    Not the devices: seconds and joules follow from the cohorts, for any fleet. Nor when a run
+    ends, for a run that ended later contains the one that ended earlier; unless the target decides
+    which rounds are evaluated, and on what.
+    """
+    task, training = study.task, study.training
+    settings: dict[str, Any] = {
+        "simulation": SIMULATION,
+        "task": task.model_dump(),
+        "training": {name: getattr(training, name) for name in _OF_A_RUN},
+    }
+    if task.data not in DATA_SETS:
+        settings["task"]["data"] = f"sha256:{_content(data)}"
+    if training.evaluate_every > 1 or training.evaluate_subset is not None:
+        settings["stop"] = {
+            "target_loss": stop.target_loss,
+            "patience": stop.patience,
+            "max_rounds": stop.max_rounds,
+        }
+    return settings
+
+
+def _content(data: FederatedData) -> str:
+    digest = hashlib.sha256()
+    for array in (data.x, data.y, data.starts):
+        digest.update(repr((array.dtype.str, array.shape)).encode())
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()

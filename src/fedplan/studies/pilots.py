@@ -1,0 +1,249 @@
+"""Pilots: the short runs a plan is made from, chosen, judged and stopped; ask() and tell().
+
+Three settings, each for a reason. With ten clients a round (fewer are noisy, more tell little else)
+a larger and a smaller E with the same cohorts show what local steps save; two clients a round show
+what clients save. Pilots are run to a loss, not to the target, and further only while that can pay.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from fedplan.records import RunRecord, Stop
+from fedplan.simulation import Job
+from fedplan.theory.constraints import Constraints
+from fedplan.theory.cost import Objective, round_energy_j, round_time_s
+from fedplan.theory.descent import Curve, Descent, fit_descent
+from fedplan.theory.descent_plan import DescentPlan, Forecast, plan_descent
+from fedplan.theory.fleet import Fleet
+from fedplan.theory.learning_rate import LearningRate
+
+CLIENTS, FEW_CLIENTS = 10, 2
+MORE_STEPS, FEWER_STEPS = 1.75, 0.5  # times the E in the middle
+# How far the three pilots go at each stage: 1 is the first loss, 0 the target, between by ratio.
+DEPTHS = ((0.42, 0.5, 0.68), (0.3, 0.35, 0.5))
+DEAREST = 1.5  # what a pilot may cost, in units of the first
+TOLERANCE = 0.05  # a plan that is most likely this near the best needs no further pilot
+Failure = Literal["diverged", "out of reach", "nothing to learn"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """A pilot to run."""
+
+    job: Job
+    stop: Stop
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """What the pilots have led to: a setting, or why there is none and what to change."""
+
+    status: Literal["chosen", "diverged", "out of reach", "nothing to learn", "infeasible"]
+    setting: tuple[int, int] | None = None
+    regret: float | None = None
+    forecast: Forecast | None = None
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PilotProblem:
+    """What every pilot design needs to know."""
+
+    fleet: Fleet
+    objective: Objective
+    constraints: Constraints
+    rate: LearningRate
+    target_loss: float
+    max_rounds: int
+    seed: int
+
+    def round_cost(self, clients_per_round: int, local_steps: int) -> float:
+        """Expected cost of one round."""
+        seconds = round_time_s(self.fleet, clients_per_round, local_steps)
+        joules = float(round_energy_j(self.fleet, clients_per_round, local_steps))
+        return float(self.objective.of_round(seconds, joules, clients_per_round))
+
+
+class DesignedPilots:
+    """Decides which pilot is next, and whether another is worth it.
+
+    budget : a further stage is only begun while all pilots together are expected to cost at most
+        this share of training.
+
+    Once `ask` returns None, `choice` says what to use, or why there is nothing.
+    """
+
+    def __init__(self, problem: PilotProblem, budget: float) -> None:
+        self._problem, self._budget = problem, budget
+        self._settings = _settings(problem)
+        self._runs: dict[tuple[int, int], RunRecord] = {}
+        self._stage, self._position = 0, 0
+        self._first_loss: float | None = None
+        self.descent: Descent | None = None
+        self.plan: DescentPlan | None = None
+        self.failure: Failure | None = None
+
+    @property
+    def runs(self) -> tuple[RunRecord, ...]:
+        """The pilots so far, each as far as it went."""
+        return tuple(self._runs.values())
+
+    @property
+    def choice(self) -> Choice:
+        """What the pilots so far lead to."""
+        if self.failure is not None or self.plan is None:
+            return failed(self.failure or "out of reach", self._problem, self.runs)
+        if (expected := self.plan.forecast) is None:
+            return Choice(status="infeasible", message=self.plan.message)
+        chosen = expected.prediction
+        return Choice(
+            status="chosen",
+            setting=(chosen.clients_per_round, chosen.local_steps),
+            regret=self.plan.regret,
+            forecast=expected,
+            message=self.plan.message,
+        )
+
+    def ask(self) -> Trial | None:
+        """The next pilot; None once there is a plan, or there cannot be one."""
+        if self.failure is not None or self._stage == len(DEPTHS):
+            return None
+        clients, steps = self._settings[self._position]
+        job = Job(clients_per_round=clients, local_steps=steps, seed=self._problem.seed)
+        if self._first_loss is None:  # it says how far pilots go, and any round tells it
+            return Trial(job=job, stop=Stop(max_rounds=1))
+        rounds = self._problem.max_rounds
+        first = self._runs.get(self._settings[0])
+        if self._position > 0 and first is not None:
+            spent = first.num_rounds * self._problem.round_cost(*self._settings[0])
+            share = DEAREST * spent / self._problem.round_cost(clients, steps)
+            rounds = min(rounds, max(1, math.ceil(share)))
+        level = self._level(self._stage, self._position)
+        return Trial(job=job, stop=Stop(max_rounds=rounds, target_loss=level))
+
+    def tell(self, run: RunRecord) -> None:
+        """What came of the pilot that was asked for."""
+        setting = (run.clients_per_round, run.local_steps)
+        self._runs[setting] = run
+        if run.status == "diverged":
+            self.failure = "diverged"
+        elif self._first_loss is None:
+            self._first_loss = run.losses[0]
+            if self._first_loss is None or self._first_loss <= self._problem.target_loss:
+                self.failure = "nothing to learn"
+            return
+        elif self._position == 0 and run.status != "target":
+            self.failure = "out of reach"
+        if self.failure is not None:
+            return
+        self._position += 1
+        if self._position == len(self._settings):
+            self._position = 0
+            self._end_stage()
+
+    def _level(self, stage: int, position: int) -> float:
+        if self._first_loss is None:
+            raise AssertionError("the first trial tells the first loss")
+        target = self._problem.target_loss
+        depth = DEPTHS[stage][position]
+        return target * math.exp(depth * math.log(self._first_loss / target))
+
+    def _end_stage(self) -> None:
+        problem = self._problem
+        self.descent = fit_descent(
+            [curve_of(run) for run in self.runs],
+            len(problem.fleet),
+            problem.target_loss,
+            problem.rate,
+        )
+        self.plan = plan_descent(
+            problem.fleet, self.descent, problem.objective, problem.constraints
+        )
+        self._stage += 1
+        settled = self.plan.regret <= TOLERANCE
+        if self._stage < len(DEPTHS) and (settled or not self._affordable()):
+            self._stage = len(DEPTHS)
+
+    def _affordable(self) -> bool:
+        """Whether the next stage, as long as it will likely be, is within the budget."""
+        if self.descent is None or self.plan is None or self.plan.forecast is None:
+            return False
+        total = 0.0
+        for position, setting in enumerate(self._settings):
+            needed = self.descent.rounds(*setting, self._level(self._stage, position))
+            total += float(needed) * self._problem.round_cost(*setting)
+        return total <= self._budget * self.plan.forecast.prediction.cost
+
+
+def failed(failure: Failure, problem: PilotProblem, runs: Sequence[RunRecord]) -> Choice:
+    """Why the pilots have led to nothing, and what to change."""
+    last = runs[-1]
+    setting = f"{last.clients_per_round:,} clients per round and {last.local_steps:,} local steps"
+    target, rate = problem.target_loss, problem.rate.initial
+    losses = [loss for loss in last.losses if loss is not None]
+    messages = {
+        "diverged": f"A pilot with {setting} diverged. Lower learning-rate (now {rate:g}).",
+        "out of reach": (
+            f"A pilot with {setting} came down to a loss of {min(losses, default=math.nan):.4g} in "
+            f"{last.num_rounds:,} rounds, which is not far enough to plan for {target:g}. Raise "
+            "target-loss, allow more rounds, or change learning-rate."
+        ),
+        "nothing to learn": (
+            f"The loss before training is {losses[0] if losses else math.nan:.4g}, and the target "
+            f"{target:g} is no lower. Lower target-loss."
+        ),
+    }
+    return Choice(status=failure, message=messages[failure])
+
+
+def curve_of(run: RunRecord) -> Curve:
+    """What a fit needs of a run."""
+    return Curve(
+        clients_per_round=run.clients_per_round,
+        local_steps=run.local_steps,
+        seed=run.seed,
+        losses=run.losses,
+    )
+
+
+def _settings(problem: PilotProblem) -> Sequence[tuple[int, int]]:
+    """(K, E) of the pilots, most informative first."""
+    low_k, high_k = problem.constraints.clients_range(len(problem.fleet))
+    many, few = (min(max(k, low_k), high_k) for k in (CLIENTS, FEW_CLIENTS))
+    if few == many:
+        few = max(1, many // 2)
+    middle = _middle_steps(problem, many)
+    more, fewer = _within(problem, middle * MORE_STEPS), _within(problem, middle * FEWER_STEPS)
+    if more == fewer:
+        fewer = max(1, more // 2) if more > 1 else 2
+    settings = [(many, more), (many, fewer)]
+    return settings if few == many else [*settings, (few, _within(problem, middle))]
+
+
+def _middle_steps(problem: PilotProblem, clients: int) -> float:
+    """An E near which the best is likely.
+
+    Between the E whose steps cost what a round costs by itself, and the E at which the learning
+    rate times E is 1.
+    """
+    fleet, objective = problem.fleet, problem.objective
+    per_step = objective.of_round(
+        fleet.mean("step_time_s"), clients * fleet.mean("step_energy_j"), 0
+    )
+    per_round = objective.of_round(
+        fleet.mean("comm_time_s"), clients * fleet.mean("comm_energy_j"), clients
+    )
+    if not per_step > 0 or not per_round > 0:
+        per_step, per_round = per_step * 0 + 1.0, per_round * 0 + 20.0
+    balance = float(per_round / per_step)
+    return 1.2 * math.sqrt(balance / problem.rate.initial)
+
+
+def _within(problem: PilotProblem, steps: float) -> int:
+    limits = problem.constraints
+    least, most = limits.min_local_steps or 1, limits.max_local_steps or 10_000
+    return min(max(round(steps), least), most)

@@ -1,0 +1,244 @@
+"""Workflow: pilots, plan, training and the check of the plan's own prediction.
+
+Every run goes through the archive, and every decision follows from runs alone: the same call after
+a crash finds what was done, does the rest, and comes to the same result.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from fedplan.errors import InputError
+from fedplan.records import RoundRecord, RunRecord
+from fedplan.simulation import Job
+from fedplan.store import Store
+from fedplan.studies.archive import Archive
+from fedplan.studies.building import Experiment
+from fedplan.studies.paper_pilots import PaperPilots
+from fedplan.studies.pilots import DesignedPilots, PilotProblem, Trial
+from fedplan.theory.cost import Objective
+from fedplan.theory.descent_plan import Forecast
+
+Status = Literal[
+    "reached", "not reached", "diverged", "infeasible", "out of reach", "nothing to learn"
+]
+Report = Callable[[str, Job, RoundRecord], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bill:
+    """What something cost: seconds, joules, and both in the objective's unit."""
+
+    time_s: float
+    energy_j: float
+    cost: float
+
+    @classmethod
+    def of(cls, runs: Sequence[RunRecord], objective: Objective) -> Bill:
+        """The bill of all these runs together."""
+        time_s = math.fsum(run.time_s for run in runs)
+        energy_j = math.fsum(run.energy_j for run in runs)
+        taken_part = sum(run.clients_per_round * run.num_rounds for run in runs)
+        cost = float(objective.of_round(time_s, energy_j, taken_part))
+        return cls(time_s=time_s, energy_j=energy_j, cost=cost)
+
+    def divided(self, parts: int) -> Bill:
+        """The average bill."""
+        return Bill(
+            time_s=self.time_s / parts, energy_j=self.energy_j / parts, cost=self.cost / parts
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """Training with the plan, over the seeds that reached the target."""
+
+    runs: tuple[RunRecord, ...]
+    reached: int
+    rounds: float
+    rounds_sd: float
+    bill: Bill
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Outcome:
+    """Everything a study has come to.
+
+    setting : (K, E) of the plan; None where there is none.
+    forecast : what training with it was predicted to take; None where nothing was (the paper's
+        pilots predict no rounds).
+    measured : what it took; None where training was not begun.
+    """
+
+    status: Status
+    setting: tuple[int, int] | None
+    regret: float | None
+    forecast: Forecast | None
+    pilots: tuple[RunRecord, ...]
+    pilots_bill: Bill
+    measured: Measured | None
+    message: str
+
+    @property
+    def success(self) -> bool:
+        """Whether training reached the target."""
+        return self.status == "reached"
+
+    @property
+    def pilots_share(self) -> float | None:
+        """What the pilots cost, as a share of training once."""
+        if self.measured is None or not self.measured.bill.cost:
+            return None
+        return self.pilots_bill.cost / self.measured.bill.cost
+
+    @property
+    def as_predicted(self) -> bool | None:
+        """Whether the rounds measured are in the interval predicted."""
+        if self.measured is None or self.forecast is None or not self.measured.reached:
+            return None
+        low, high = self.forecast.rounds_interval
+        return low <= self.measured.rounds <= high
+
+
+def run_study(experiment: Experiment, store: Store, *, report: Report | None = None) -> Outcome:
+    """Pilot, plan, train and verify; `report` hears the step's name and every round.
+
+    What is in the store already is not trained again.
+    """
+    objective = experiment.objective
+    problem = _problem(experiment)
+    archive = experiment.archive(store)
+    entry = store.save_study(
+        experiment.study.name, experiment.study.configuration(), experiment.settings
+    )
+    table = experiment.study.planning
+    pilots: DesignedPilots | PaperPilots
+    if table.pilots == "paper":
+        pilots = PaperPilots(problem, table)
+    else:
+        pilots = DesignedPilots(problem, table.pilot_budget)
+    while (trial := pilots.ask()) is not None:
+        pilots.tell(_run(archive, trial, report))
+        store.save_step(entry, "pilots", [_summary(run) for run in pilots.runs])
+    bill = Bill.of(pilots.runs, objective)
+    choice = pilots.choice
+    if choice.status != "chosen":
+        return Outcome(
+            status=choice.status,
+            setting=None,
+            regret=None,
+            forecast=None,
+            pilots=pilots.runs,
+            pilots_bill=bill,
+            measured=None,
+            message=choice.message,
+        )
+    if choice.setting is None:
+        raise AssertionError("what was chosen is a setting")
+    clients, steps = choice.setting
+    store.save_step(
+        entry, "plan", {"clients_per_round": clients, "local_steps": steps, "why": choice.message}
+    )
+    measured = _train(experiment, archive, clients, steps, report)
+    store.save_step(entry, "training", {"reached": measured.reached, "of": len(measured.runs)})
+    status, verdict = _verdict(experiment, measured, choice.forecast)
+    return Outcome(
+        status=status,
+        setting=choice.setting,
+        regret=choice.regret,
+        forecast=choice.forecast,
+        pilots=pilots.runs,
+        pilots_bill=bill,
+        measured=measured,
+        message=f"{choice.message} {verdict}",
+    )
+
+
+def _problem(experiment: Experiment) -> PilotProblem:
+    target, fleet = experiment.stop.target_loss, experiment.fleet
+    problems = []
+    if fleet is None:
+        problems.append("a plan weighs seconds and joules, and needs devices. Add a [fleet].")
+    if target is None:
+        problems.append("a plan is for a target, and needs one. Set target-loss in [training].")
+    if fleet is None or target is None:
+        raise InputError(problems)
+    return PilotProblem(
+        fleet=fleet,
+        objective=experiment.objective,
+        constraints=experiment.constraints,
+        rate=experiment.rate,
+        target_loss=target,
+        max_rounds=experiment.stop.max_rounds,
+        seed=experiment.study.planning.pilot_seed,
+    )
+
+
+def _run(archive: Archive, trial: Trial, report: Report | None) -> RunRecord:
+    progress = None if report is None else lambda job, record: report("pilots", job, record)
+    (run,) = archive.run_all([trial.job], trial.stop, progress=progress)
+    return run
+
+
+def _train(
+    experiment: Experiment, archive: Archive, clients: int, steps: int, report: Report | None
+) -> Measured:
+    training = experiment.study.training
+    jobs = [
+        Job(clients_per_round=clients, local_steps=steps, seed=training.first_seed + position)
+        for position in range(training.seeds)
+    ]
+    progress = None if report is None else lambda job, record: report("training", job, record)
+    runs = archive.run_all(jobs, experiment.stop, progress=progress)
+    arrived = [run for run in runs if run.status == "target"]
+    counted = arrived or runs
+    rounds = [run.num_rounds for run in counted]
+    return Measured(
+        runs=tuple(runs),
+        reached=len(arrived),
+        rounds=statistics.fmean(rounds),
+        rounds_sd=statistics.stdev(rounds) if len(rounds) > 1 else 0.0,
+        bill=Bill.of(counted, experiment.objective).divided(len(counted)),
+    )
+
+
+def _verdict(
+    experiment: Experiment, measured: Measured, forecast: Forecast | None
+) -> tuple[Status, str]:
+    """How training ended, and what to change where it did not end well."""
+    stop, training = experiment.stop, experiment.study.training
+    total = len(measured.runs)
+    if not measured.reached:
+        if all(run.status == "diverged" for run in measured.runs):
+            return "diverged", (
+                f"Training diverged: lower learning-rate (now {training.learning_rate:g})."
+            )
+        lowest = min(run.final_loss or math.inf for run in measured.runs)
+        return "not reached", (
+            f"Training did not reach the loss {stop.target_loss:g} in {stop.max_rounds:,} rounds; "
+            f"the best run ended at {lowest:.4g}. Allow more rounds, or raise target-loss."
+        )
+    words = f"{measured.reached} of {total} runs reached the loss {stop.target_loss:g}, in "
+    words += f"{measured.rounds:,.0f} rounds on average"
+    if forecast is not None:
+        low, high = forecast.rounds_interval
+        inside = low <= measured.rounds <= high
+        words += f", {'as' if inside else 'not as'} predicted"
+    return ("reached" if measured.reached == total else "not reached"), words + "."
+
+
+def _summary(run: RunRecord) -> dict[str, float | int | str | None]:
+    return {
+        "clients_per_round": run.clients_per_round,
+        "local_steps": run.local_steps,
+        "seed": run.seed,
+        "status": run.status,
+        "rounds": run.num_rounds,
+        "final_loss": run.final_loss,
+        "time_s": run.time_s,
+        "energy_j": run.energy_j,
+    }

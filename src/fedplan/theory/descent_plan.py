@@ -1,0 +1,191 @@
+"""Planning from a fitted descent: the (K, E) that stays cheap whatever the pilots leave open."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from fedplan.theory.constraints import TOTALS, Constraints
+from fedplan.theory.cost import (
+    Objective,
+    Prediction,
+    costs_nothing,
+    round_energy_j,
+    round_time_s,
+)
+from fedplan.theory.descent import CONFIDENCE, Descent
+from fedplan.theory.fleet import Fleet, FloatArray, IntArray
+from fedplan.theory.grid import (
+    affordable_lattice,
+    between_neighbours,
+    lattice,
+    round_times_s,
+    upper_quantile,
+)
+
+DRAWS = 100
+QUANTILE = 0.9  # of the regrets over what is possible: the one that is made small
+_NEVER = 1e9  # rounds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forecast:
+    """What training with one (K, E) is expected to take: the median, and where 9 of 10 end."""
+
+    prediction: Prediction
+    rounds_interval: tuple[float, float]
+
+    def interval(self, total: float) -> tuple[float, float]:
+        """The range of a total that grows with the rounds, such as `prediction.time_s`."""
+        low, high = self.rounds_interval
+        expected = self.prediction.expected_rounds
+        return total * low / expected, total * high / expected
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescentPlan:
+    """The choice, what it is expected to take, and what it may cost above the best.
+
+    regret : with a probability of `QUANTILE` the choice costs no more than this share above the
+        best setting. Infeasible plans have neither setting nor forecast.
+    """
+
+    status: Literal["chosen", "infeasible"]
+    forecast: Forecast | None
+    regret: float
+    message: str
+
+    @property
+    def success(self) -> bool:
+        """Whether there is a setting to use."""
+        return self.forecast is not None
+
+
+def forecast(
+    fleet: Fleet, descent: Descent, objective: Objective, clients_per_round: int, local_steps: int
+) -> Forecast:
+    """Rounds, seconds, joules and cost of training to the target with (K, E)."""
+    drawn = descent.rounds(clients_per_round, local_steps, parameters=descent.draws(DRAWS * 10))
+    tail = (1.0 - CONFIDENCE) / 2.0
+    low, rounds, high = np.quantile(np.minimum(drawn, _NEVER), [tail, 0.5, 1.0 - tail])
+    seconds = round_time_s(fleet, clients_per_round, local_steps)
+    joules = float(round_energy_j(fleet, clients_per_round, local_steps))
+    cost = float(objective.of_round(seconds, joules, clients_per_round))
+    return Forecast(
+        prediction=Prediction(
+            clients_per_round=clients_per_round,
+            local_steps=local_steps,
+            expected_rounds=float(rounds),
+            time_s=seconds * rounds,
+            energy_j=joules * rounds,
+            cost=cost * rounds,
+        ),
+        rounds_interval=(float(low), float(high)),
+    )
+
+
+def plan_descent(
+    fleet: Fleet, descent: Descent, objective: Objective, constraints: Constraints | None = None
+) -> DescentPlan:
+    """Choose (K, E) by regret: the high quantile of what it costs above the best is smallest.
+
+    The cost of an average guess would protect from nothing; a choice that is rarely far from the
+    best is what a few short pilots can promise. No K or E is chosen that they say little of.
+    """
+    limits = constraints or Constraints()
+    best: tuple[float, int, int] | None = None
+    # Where every setting costs nothing the quickest is the useful one.
+    searched = Objective.weighted(0.0) if costs_nothing(fleet, objective) else objective
+    for table in _closing_in(fleet, descent, searched, limits):
+        best = table.best()
+        if best is None:
+            return _infeasible(limits)
+    if best is None:
+        raise AssertionError("there is always a first lattice")
+    regret, clients, steps = best
+    expected = forecast(fleet, descent, objective, clients, steps)
+    low, high = expected.rounds_interval
+    message = (
+        f"Use {clients:,} of {len(fleet):,} clients per round and {steps:,} local "
+        f"step{'s' if steps > 1 else ''}: in {QUANTILE:.0%} of what the pilots leave possible that "
+        f"costs at most {regret:.1%} more than the best setting would. Expect "
+        f"{expected.prediction.rounds:,} rounds ({low:,.0f} to {high:,.0f})."
+    )
+    return DescentPlan(status="chosen", forecast=expected, regret=regret, message=message)
+
+
+def _infeasible(limits: Constraints) -> DescentPlan:
+    given = ", ".join(
+        f"{name}={value:g}" for name in TOTALS if (value := getattr(limits, name)) is not None
+    )
+    message = (
+        f"No setting meets {given} in {QUANTILE:.0%} of what the pilots leave possible. Raise the "
+        "limit, raise the target loss, or widen the ranges of clients per round and local steps."
+    )
+    return DescentPlan(status="infeasible", forecast=None, regret=math.nan, message=message)
+
+
+class _Table:
+    """Costs of a lattice of (K, E) under every draw."""
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        descent: Descent,
+        objective: Objective,
+        limits: Constraints,
+        ks: IntArray,
+        es: IntArray,
+    ) -> None:
+        self.ks, self.es = ks, es
+        k, e = ks[:, np.newaxis], es[np.newaxis, :]
+        seconds, joules = round_times_s(fleet, ks, es), round_energy_j(fleet, k, e)
+        rounds = np.minimum(descent.rounds(k, e, parameters=descent.draws(DRAWS)), _NEVER)
+        self.costs: FloatArray = objective.of_round(seconds, joules, k) * rounds
+        if limits.limits_totals:
+            met = limits.met(seconds * rounds, joules * rounds, rounds)
+            self.costs[:, met.mean(axis=0) < QUANTILE] = np.inf
+        self.lowest: FloatArray = self.costs.min(axis=(1, 2))
+
+    def best(self) -> tuple[float, int, int] | None:
+        """Regret, K and E of the best choice; None where nothing meets the limits."""
+        if not np.isfinite(self.lowest).all():
+            return None
+        lowest = self.lowest[:, np.newaxis, np.newaxis]
+        regrets = upper_quantile(self.costs / lowest - 1.0, QUANTILE)
+        row, column = np.unravel_index(np.argmin(regrets), regrets.shape)
+        return float(regrets[row, column]), int(self.ks[row]), int(self.es[column])
+
+
+def _closing_in(
+    fleet: Fleet, descent: Descent, objective: Objective, limits: Constraints
+) -> Iterator[_Table]:
+    """Ever finer lattices around the best choice of the one before, down to whole numbers."""
+    fewest, low_e, high_e = descent.reach
+    low_k, high_k = limits.clients_range(len(fleet))
+    if limits.min_clients_per_round is None:
+        low_k = min(fewest, high_k)
+    low_e = limits.min_local_steps or min(low_e, limits.max_local_steps or low_e)
+    high_e = max(low_e, limits.max_local_steps or high_e)
+    size = affordable_lattice(fleet.count.size)
+    ks, es = lattice(low_k, high_k, size), lattice(low_e, high_e, size)
+    lowest: FloatArray | None = None
+    while True:
+        table = _Table(fleet, descent, objective, limits, ks, es)
+        if lowest is not None:  # what was cheapest on a coarser lattice still counts
+            table.lowest = np.minimum(table.lowest, lowest)
+        yield table
+        lowest = table.lowest
+        found = table.best()
+        if found is None:
+            return
+        _, clients, steps = found
+        ks_next = between_neighbours(ks, int(np.searchsorted(ks, clients)), size)
+        es_next = between_neighbours(es, int(np.searchsorted(es, steps)), size)
+        if ks_next.size <= 3 and es_next.size <= 3:
+            return
+        ks, es = ks_next, es_next
