@@ -20,6 +20,16 @@ def images(*sizes):
     return small_clients(784, 10, sizes)
 
 
+def drawn_within(boxes):
+    """One client whose sample i has all its pixels, but for zeros, in boxes[i % len(boxes)]."""
+    data = images(40)
+    x = np.zeros_like(data.x).reshape(-1, 28, 28)
+    for i, image in enumerate(data.x.reshape(-1, 28, 28)):
+        rows, columns = boxes[i % len(boxes)]
+        x[i, rows, columns] = image[rows, columns]
+    return type(data)(x=x.reshape(-1, 784), y=data.y, starts=data.starts, num_classes=10)
+
+
 def doubles(learner, weights):
     return [layer.astype(np.float64) for layer in learner.unpack(weights)]
 
@@ -97,6 +107,51 @@ def test_pixels_that_tie_pass_their_gradient_to_the_first_as_argmax_does():
     _, expected = reference.loss_and_gradient(doubles(learner, weights), flat.x, flat.y)
     for got, right in zip(gradient(learner, weights), expected, strict=True):
         assert np.abs(got - right).max() <= 1e-4 * np.abs(right).max()
+
+
+def at(top, bottom, left, right):
+    return slice(top, bottom), slice(left, right)
+
+
+@pytest.mark.parametrize(
+    "boxes",
+    [
+        [at(0, 0, 0, 0)],
+        [at(0, 3, 0, 3)],
+        [at(0, 3, 25, 28)],
+        [at(25, 28, 0, 3)],
+        [at(25, 28, 25, 28)],
+        [at(0, 1, 13, 14)],
+        [at(27, 28, 14, 15)],
+        [at(13, 14, 0, 1)],
+        [at(14, 15, 27, 28)],
+        [at(0, 28, 11, 12)],
+        [at(4, 24, 4, 24)],
+        [at(0, 0, 0, 0), at(0, 2, 0, 2), at(26, 28, 9, 12), at(5, 20, 7, 21), at(12, 13, 27, 28)],
+    ],
+)
+def test_blank_pixels_are_left_out_exactly(boxes):
+    learner = LeNet5(drawn_within(boxes))
+    weights, everything = learner.initial(3), learner.samples()
+    layers = doubles(learner, weights)
+    loss, expected = reference.loss_and_gradient(layers, everything.images, learner.labels)
+    scores, _ = reference.forward(layers, everything.images)
+    right = (scores.argmax(axis=1) == learner.labels).mean()
+    assert learner.evaluate(weights, everything) == pytest.approx((loss, right), rel=1e-6)
+    rounding = np.spacing(np.abs(weights).max())  # of the weights the gradient is read from
+    for got, layer in zip(gradient(learner, weights), expected, strict=True):
+        assert np.abs(got - layer).max() <= 5e-6 * np.abs(layer).max() + rounding
+
+
+def test_every_single_pixel_counts():
+    x, y = 5 * np.eye(784, dtype=np.float32), np.arange(784) % 10
+    data = images(1)
+    learner = LeNet5(type(data)(x=x, y=y, starts=np.array([0, 784]), num_classes=10))
+    weights = learner.initial(3)
+    scores, _ = reference.forward(doubles(learner, weights), x)
+    losses = np.log(np.exp(scores).sum(axis=1)) - scores[np.arange(784), y]
+    got = [learner.evaluate(weights, learner.samples(np.array([row])))[0] for row in range(784)]
+    assert got == pytest.approx(losses, rel=1e-6)
 
 
 def test_first_weights_are_seeded_and_normal():

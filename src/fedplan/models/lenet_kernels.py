@@ -16,7 +16,9 @@ from fedplan.models.convolution import (
     NOTHING,
     SIDE,
     TAPS,
+    convolve_pool_some_tile,
     convolve_pool_tile,
+    nonzero,
     pixel_gradient_tile,
     tap_gradient_tile,
 )
@@ -60,15 +62,17 @@ DENSE_3 = DENSE_2 + HIDDEN_2 * WIDTH_2
 SIZE = DENSE_3 + CLASSES * WIDTH_3
 # Vectors of one channel.
 PLANE_0, PLANE_1, PLANE_2 = PADDED**2 * LANES, POOLED_1**2 * LANES, POOLED_2**2 * LANES
-ERRORS_2 = SIDE_2**2 * LANES  # one channel of the second layer before pooling
-# Rows of a tile: as many sums as registers hold, and a divisor of the layer's rows.
-TILE_1, TILE_2, TILE_INPUTS, TILE_HIDDEN = 6, 4, 10, 12
+# Rows of a tile: as many sums as registers hold with what is summed (four a row in convolutions),
+# and a divisor of the layer's rows.
+TILE_1, TILE_2, TILE_INPUTS, TILE_HIDDEN = 3, 4, 10, 12
 
 
 class Space(NamedTuple):
     """Where a batch is worked on. Rows of dense layers are `stride` samples apart."""
 
     image: FloatArray  # of sixteen samples, like all planes; its border stays zero
+    met: IntArray  # bits of columns and of taps, see `_find_taps`
+    taps: IntArray
     pooled_1: FloatArray
     which_1: FloatArray
     pooled_2: FloatArray
@@ -81,7 +85,6 @@ class Space(NamedTuple):
     errors_2: FloatArray
     errors_1: FloatArray
     errors_pooled_2: FloatArray
-    errors_spread: FloatArray  # the same before pooling
     errors_pooled_1: FloatArray
     gradient: FloatArray  # of taps and their biases
     turned: FloatArray  # a dense layer's inputs, one sample a row
@@ -93,6 +96,8 @@ class Space(NamedTuple):
 def _make_space(stride):  # type: ignore[no-untyped-def]
     space = Space(
         aligned_zeros(PLANE_0),
+        np.zeros(PADDED, np.int64),
+        np.zeros(POOLED_1**2, np.int64),
         aligned_zeros(CHANNELS_1 * PLANE_1),
         aligned_zeros(CHANNELS_1 * PLANE_1),
         aligned_zeros(CHANNELS_2 * PLANE_2),
@@ -105,7 +110,6 @@ def _make_space(stride):  # type: ignore[no-untyped-def]
         aligned_zeros(HIDDEN_1 * stride),
         aligned_zeros(INPUTS * stride),
         aligned_zeros(CHANNELS_2 * PLANE_2),
-        aligned_zeros(CHANNELS_2 * ERRORS_2),
         aligned_zeros(CHANNELS_1 * PLANE_1),
         aligned_zeros(BIASES_2 + CHANNELS_2),
         aligned_zeros(WIDTH_1 * stride),
@@ -119,19 +123,48 @@ def _make_space(stride):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True)
+def _find_taps(x, offsets, s, space):  # type: ignore[no-untyped-def]
+    """Bits of the taps that meet more than zeros, for every window of the first layer.
+
+    A tap of a window meets 2 x 2 pixels, in sixteen samples. Digits have wide blank borders, so
+    that about half of all taps of a block meet nothing.
+    """
+    met = space.met  # a row's bits: columns whose pixel, or one right of it or below, is not blank
+    met[:] = 0
+    for y in range(IMAGE):
+        bits = 0
+        for i in range(s, s + LANES):
+            at = offsets[i] + y * IMAGE
+            bits |= nonzero(load(x, at))
+            bits |= nonzero(load(x, at + IMAGE - LANES)) << (IMAGE - LANES)
+        bits = bits << 1 | bits << 2  # the image begins at row and column 2
+        met[y + 1] |= bits
+        met[y + 2] |= bits
+    for y in range(POOLED_1):
+        for k in range(POOLED_1):
+            taps = 0
+            for i in range(SIDE):
+                taps |= (met[2 * y + i] >> (2 * k) & (2**SIDE - 1)) << (SIDE * i)
+            space.taps[y * POOLED_1 + k] = taps
+
+
+@njit(nogil=True)
 def _forward(weights, x, offsets, s, stride, space):  # type: ignore[no-untyped-def]
     """Scores of the samples at offsets s to s + 15, and everything the way back needs."""
     for y in range(IMAGE):
         line = ((y + 2) * PADDED + 2) * LANES
         for f in (0, IMAGE - LANES):  # the two overlap
             transpose(x, offsets, s, y * IMAGE + f, space.image, line + f * LANES, LANES)
+    _find_taps(x, offsets, s, space)
     for y in range(POOLED_1):
         for k in range(POOLED_1):
-            convolve_pool_tile(
-                space.image, (2 * y * PADDED + 2 * k) * LANES, PADDED * LANES, PLANE_0, 1, weights,
-                TAPS_1, BIASES_1, space.pooled_1, space.which_1, (y * POOLED_1 + k) * LANES,
-                PLANE_1, TILE_1,
-            )  # fmt: skip
+            for o in range(0, CHANNELS_1, TILE_1):
+                convolve_pool_some_tile(
+                    space.image, (2 * y * PADDED + 2 * k) * LANES, PADDED * LANES,
+                    space.taps[y * POOLED_1 + k], weights, TAPS_1 + o * TAPS, BIASES_1 + o,
+                    space.pooled_1, space.which_1, o * PLANE_1 + (y * POOLED_1 + k) * LANES,
+                    PLANE_1, TILE_1,
+                )  # fmt: skip
     for o in range(0, CHANNELS_2, TILE_2):
         for y in range(POOLED_2):
             for k in range(POOLED_2):
@@ -180,56 +213,44 @@ def _backward_dense(weights, s, stride, space):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True)
-def _bias_gradient(errors, which, channels, windows, gradient, at):  # type: ignore[no-untyped-def]
+def _backward_relu(errors, which, channels, windows, gradient, at):  # type: ignore[no-untyped-def]
+    """Drop errors of windows ReLU let nothing through; the rest sums to the biases' gradient."""
     zero = constant(0.0)
     for o in range(channels):
         total = zero
         for i in range(o * windows * LANES, (o + 1) * windows * LANES, LANES):
             passed = where_equal(load(which, i), constant(NOTHING), zero, load(errors, i))
+            store(errors, i, passed)
             total = add(total, passed)
         gradient[at + o] += lane_sum(total)
-
-
-@njit(nogil=True)
-def _spread(space):  # type: ignore[no-untyped-def]
-    """Errors after the second pooling to the pixels that won it."""
-    zero = constant(0.0)
-    for o in range(CHANNELS_2):
-        for y in range(POOLED_2):
-            for k in range(POOLED_2):
-                at = o * PLANE_2 + (y * POOLED_2 + k) * LANES
-                error, which = load(space.errors_pooled_2, at), load(space.which_2, at)
-                for q in range(4):
-                    pixel = (2 * y + q // 2) * SIDE_2 + 2 * k + q % 2
-                    value = where_equal(which, constant(float32(q)), error, zero)
-                    store(space.errors_spread, o * ERRORS_2 + pixel * LANES, value)
 
 
 @njit(nogil=True)
 def _backward_convolutions(weights, space):  # type: ignore[no-untyped-def]
     """Errors after the second pooling back to the first layer, into the taps' gradient."""
     gradient, errors_2, errors_1 = space.gradient, space.errors_pooled_2, space.errors_pooled_1
+    _backward_relu(errors_2, space.which_2, CHANNELS_2, POOLED_2**2, gradient, BIASES_2)
     for o in range(CHANNELS_2):
         for c in range(CHANNELS_1):
             tap_gradient_tile(
                 space.pooled_1, c * PLANE_1, POOLED_1 * LANES, POOLED_2, errors_2, space.which_2,
                 o * PLANE_2, gradient, TAPS_2 + (o * CHANNELS_1 + c) * TAPS,
             )  # fmt: skip
-    _bias_gradient(errors_2, space.which_2, CHANNELS_2, POOLED_2**2, gradient, BIASES_2)
-    _spread(space)
-    for c in range(CHANNELS_1):
-        for y in range(POOLED_1):
-            pixel_gradient_tile(
-                space.errors_spread, y * SIDE_2 * LANES, ERRORS_2, CHANNELS_2,
-                max(0, y - SIDE_2 + 1), min(SIDE, y + 1), weights, TAPS_2 + c * TAPS,
-                CHANNELS_1 * TAPS, errors_1, c * PLANE_1 + y * POOLED_1 * LANES, SIDE_2,
-            )  # fmt: skip
+    errors_1[:] = 0.0
+    for y in range(POOLED_2):
+        for k in range(POOLED_2):
+            for c in range(CHANNELS_1):
+                pixel_gradient_tile(
+                    errors_2, space.which_2, (y * POOLED_2 + k) * LANES, PLANE_2, CHANNELS_2,
+                    weights, TAPS_2 + c * TAPS, CHANNELS_1 * TAPS, errors_1,
+                    c * PLANE_1 + (2 * y * POOLED_1 + 2 * k) * LANES, POOLED_1 * LANES,
+                )  # fmt: skip
+    _backward_relu(errors_1, space.which_1, CHANNELS_1, POOLED_1**2, gradient, BIASES_1)
     for o in range(CHANNELS_1):
         tap_gradient_tile(
             space.image, 0, PADDED * LANES, POOLED_1, errors_1, space.which_1, o * PLANE_1,
             gradient, TAPS_1 + o * TAPS,
         )  # fmt: skip
-    _bias_gradient(errors_1, space.which_1, CHANNELS_1, POOLED_1**2, gradient, BIASES_1)
 
 
 @njit(inline="always")
