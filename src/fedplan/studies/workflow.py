@@ -110,7 +110,7 @@ def run_study(experiment: Experiment, store: Store, *, report: Report | None = N
     What is in the store already is not trained again.
     """
     objective = experiment.objective
-    problem = _problem(experiment)
+    problem = pilot_problem(experiment)
     archive = experiment.archive(store)
     entry = store.save_study(
         experiment.study.name, experiment.study.configuration(), experiment.settings
@@ -158,7 +158,8 @@ def run_study(experiment: Experiment, store: Store, *, report: Report | None = N
     )
 
 
-def _problem(experiment: Experiment) -> PilotProblem:
+def pilot_problem(experiment: Experiment) -> PilotProblem:
+    """What pilots of this study need to know; a study without devices or target is refused."""
     target, fleet = experiment.stop.target_loss, experiment.fleet
     problems = []
     if fleet is None:

@@ -71,7 +71,7 @@ def forecast(
     """Rounds, seconds, joules and cost of training to the target with (K, E)."""
     drawn = descent.rounds(clients_per_round, local_steps, parameters=descent.draws(DRAWS * 10))
     tail = (1.0 - CONFIDENCE) / 2.0
-    low, rounds, high = np.quantile(np.minimum(drawn, _NEVER), [tail, 0.5, 1.0 - tail])
+    low, rounds, high = map(float, np.quantile(np.minimum(drawn, _NEVER), [tail, 0.5, 1.0 - tail]))
     seconds = round_time_s(fleet, clients_per_round, local_steps)
     joules = float(round_energy_j(fleet, clients_per_round, local_steps))
     cost = float(objective.of_round(seconds, joules, clients_per_round))
@@ -79,12 +79,12 @@ def forecast(
         prediction=Prediction(
             clients_per_round=clients_per_round,
             local_steps=local_steps,
-            expected_rounds=float(rounds),
+            expected_rounds=rounds,
             time_s=seconds * rounds,
             energy_j=joules * rounds,
             cost=cost * rounds,
         ),
-        rounds_interval=(float(low), float(high)),
+        rounds_interval=(low, high),
     )
 
 
