@@ -25,6 +25,7 @@ CLIENTS, FEW_CLIENTS = 10, 2
 MORE_STEPS, FEWER_STEPS = 1.75, 0.5  # times the E in the middle
 # How far the three pilots go at each stage: 1 is the first loss, 0 the target, between by ratio.
 DEPTHS = ((0.42, 0.5, 0.68), (0.3, 0.35, 0.5))
+FEWEST_ROUNDS = 12  # of a pilot: of fewer, rounding to whole rounds is most of the noise
 DEAREST = 1.5  # what a pilot may cost, in units of the first
 TOLERANCE = 0.05  # a plan that is most likely this near the best needs no further pilot
 Failure = Literal["diverged", "out of reach", "nothing to learn"]
@@ -112,44 +113,49 @@ class DesignedPilots:
         """The next pilot; None once there is a plan, or there cannot be one."""
         if self.failure is not None or self._stage == len(DEPTHS):
             return None
-        clients, steps = self._settings[self._position]
-        job = Job(clients_per_round=clients, local_steps=steps, seed=self._problem.seed)
-        if self._first_loss is None:  # it says how far pilots go, and any round tells it
-            return Trial(job=job, stop=Stop(max_rounds=1))
-        rounds = self._problem.max_rounds
-        first = self._runs.get(self._settings[0])
-        if self._position > 0 and first is not None:
-            spent = first.num_rounds * self._problem.round_cost(*self._settings[0])
-            share = DEAREST * spent / self._problem.round_cost(clients, steps)
-            rounds = min(rounds, max(1, math.ceil(share)))
-        level = self._level(self._stage, self._position)
-        return Trial(job=job, stop=Stop(max_rounds=rounds, target_loss=level))
+        setting = self._settings[self._position]
+        job = Job(clients_per_round=setting[0], local_steps=setting[1], seed=self._problem.seed)
+        target, most = self._problem.target_loss, self._problem.max_rounds
+        if setting not in self._runs:
+            return Trial(
+                job=job, stop=Stop(max_rounds=min(FEWEST_ROUNDS, most), target_loss=target)
+            )
+        first = self._settings[0]
+        if setting != first:
+            spent = self._runs[first].num_rounds * self._problem.round_cost(*first)
+            share = DEAREST * spent / self._problem.round_cost(*setting)
+            most = min(most, max(FEWEST_ROUNDS, math.ceil(share)))
+        return Trial(job=job, stop=Stop(max_rounds=most, target_loss=self._level()))
 
     def tell(self, run: RunRecord) -> None:
         """What came of the pilot that was asked for."""
         setting = (run.clients_per_round, run.local_steps)
+        begun = setting in self._runs
         self._runs[setting] = run
+        losses = [loss for loss in run.losses if loss is not None]
         if run.status == "diverged":
             self.failure = "diverged"
-        elif self._first_loss is None:
-            self._first_loss = run.losses[0]
-            if self._first_loss is None or self._first_loss <= self._problem.target_loss:
-                self.failure = "nothing to learn"
             return
-        elif self._position == 0 and run.status != "target":
-            self.failure = "out of reach"
-        if self.failure is not None:
-            return
-        self._position += 1
-        if self._position == len(self._settings):
-            self._position = 0
-            self._end_stage()
+        if self._first_loss is None:
+            self._first_loss = losses[0]
+        if self._first_loss <= self._problem.target_loss:
+            self.failure = "nothing to learn"
+        elif min(losses) > self._level():
+            if not begun:
+                return  # it is asked for again, and goes on to where it should
+            if self._position == 0:
+                self.failure = "out of reach"
+        if self.failure is None:
+            self._position = (self._position + 1) % len(self._settings)
+            if self._position == 0:
+                self._end_stage()
 
-    def _level(self, stage: int, position: int) -> float:
+    def _level(self, position: int | None = None) -> float:
+        """The loss a pilot of this stage ends at."""
         if self._first_loss is None:
             raise AssertionError("the first trial tells the first loss")
         target = self._problem.target_loss
-        depth = DEPTHS[stage][position]
+        depth = DEPTHS[self._stage][self._position if position is None else position]
         return target * math.exp(depth * math.log(self._first_loss / target))
 
     def _end_stage(self) -> None:
@@ -161,7 +167,11 @@ class DesignedPilots:
             problem.rate,
         )
         self.plan = plan_descent(
-            problem.fleet, self.descent, problem.objective, problem.constraints
+            problem.fleet,
+            self.descent,
+            problem.objective,
+            problem.constraints,
+            max_rounds=problem.max_rounds,
         )
         self._stage += 1
         settled = self.plan.regret <= TOLERANCE
@@ -174,7 +184,7 @@ class DesignedPilots:
             return False
         total = 0.0
         for position, setting in enumerate(self._settings):
-            needed = self.descent.rounds(*setting, self._level(self._stage, position))
+            needed = self.descent.rounds(*setting, self._level(position))
             total += float(needed) * self._problem.round_cost(*setting)
         return total <= self._budget * self.plan.forecast.prediction.cost
 
