@@ -119,6 +119,8 @@ def plan_descent(
         raise AssertionError("there is always a first lattice")
     regret, clients, steps = best
     expected = forecast(fleet, descent, objective, clients, steps)
+    if math.isinf(expected.prediction.expected_rounds):
+        return _never(clients, steps)
     low, high = expected.rounds_interval
     message = (
         f"Use {clients:,} of {len(fleet):,} clients per round and {steps:,} local "
@@ -127,6 +129,15 @@ def plan_descent(
         f"{expected.prediction.rounds:,} rounds ({low:,.0f} to {high:,.0f})."
     )
     return DescentPlan(status="chosen", forecast=expected, regret=regret, message=message)
+
+
+def _never(clients: int, steps: int) -> DescentPlan:
+    message = (
+        f"Even the best setting, {clients:,} clients per round and {steps:,} local steps, most "
+        "likely never reaches the target: the learning rate has died out before. Let it decay more "
+        "slowly, or raise the target loss."
+    )
+    return DescentPlan(status="infeasible", forecast=None, regret=math.nan, message=message)
 
 
 def _infeasible(limits: Constraints) -> DescentPlan:
