@@ -6,6 +6,7 @@ import pytest
 
 CONTRACT = {
     "success", "status", "study", "plan", "predicted", "measured", "pilots", "bill", "message",
+    "report",
 }  # fmt: skip
 
 
@@ -44,6 +45,16 @@ def test_a_plot_is_drawn(fedplan, store, tmp_path):
     picture = tmp_path / "demo.png"
     assert fedplan("run", "seeds=1", "--store", store, "--plot", picture, "-q").code == 0
     assert picture.stat().st_size > 10_000
+
+
+def test_a_report_has_every_number_that_was_asked_for(fedplan, store, tmp_path):
+    page = tmp_path / "demo.md"
+    words = ("run", "seeds=1", "--store", store, "--format", "json", "-q", "--report", page)
+    answer = fedplan(*words).json
+    text = page.read_text()
+    assert answer["report"] == str(page) and text.startswith("# demo: reached")
+    assert f"{answer['measured']['time_s']:,.4g}" in text and answer["message"] in text
+    assert f"{answer['predicted']['rounds']:,.4g}" in text and "| target-loss | 0.6 |" in text
 
 
 @pytest.mark.parametrize(
