@@ -82,7 +82,8 @@ class DesignedPilots:
         self._problem, self._budget = problem, budget
         self._settings = _settings(problem)
         self._runs: dict[tuple[int, int], RunRecord] = {}
-        self._stage, self._position = 0, 0
+        self._extended: set[tuple[int, int]] = set()  # in this stage
+        self._stage = 0
         self._first_loss: float | None = None
         self.descent: Descent | None = None
         self.plan: DescentPlan | None = None
@@ -111,52 +112,61 @@ class DesignedPilots:
 
     def ask(self) -> Trial | None:
         """The next pilot; None once there is a plan, or there cannot be one."""
-        if self.failure is not None or self._stage == len(DEPTHS):
-            return None
-        setting = self._settings[self._position]
-        job = Job(clients_per_round=setting[0], local_steps=setting[1], seed=self._problem.seed)
-        target, most = self._problem.target_loss, self._problem.max_rounds
-        if setting not in self._runs:
-            return Trial(
-                job=job, stop=Stop(max_rounds=min(FEWEST_ROUNDS, most), target_loss=target)
-            )
-        first = self._settings[0]
-        if setting != first:
-            spent = self._runs[first].num_rounds * self._problem.round_cost(*first)
-            share = DEAREST * spent / self._problem.round_cost(*setting)
-            most = min(most, max(FEWEST_ROUNDS, math.ceil(share)))
-        return Trial(job=job, stop=Stop(max_rounds=most, target_loss=self._level()))
+        while self.failure is None and self._stage < len(DEPTHS):
+            for position, setting in enumerate(self._settings):
+                if setting not in self._runs:
+                    return self._trial(setting, FEWEST_ROUNDS, self._problem.target_loss)
+                if self._lowest(setting) > self._level(position) and setting not in self._extended:
+                    return self._trial(setting, self._most_rounds(setting), self._level(position))
+            self._end_stage()
+        return None
 
     def tell(self, run: RunRecord) -> None:
         """What came of the pilot that was asked for."""
         setting = (run.clients_per_round, run.local_steps)
-        begun = setting in self._runs
+        if setting in self._runs:
+            self._extended.add(setting)
         self._runs[setting] = run
-        losses = [loss for loss in run.losses if loss is not None]
         if run.status == "diverged":
             self.failure = "diverged"
             return
         if self._first_loss is None:
-            self._first_loss = losses[0]
-        if self._first_loss <= self._problem.target_loss:
+            self._first_loss = run.losses[0]
+        if self._first_loss is None or self._first_loss <= self._problem.target_loss:
             self.failure = "nothing to learn"
-        elif min(losses) > self._level():
-            if not begun:
-                return  # it is asked for again, and goes on to where it should
-            if self._position == 0:
-                self.failure = "out of reach"
-        if self.failure is None:
-            self._position = (self._position + 1) % len(self._settings)
-            if self._position == 0:
-                self._end_stage()
+        elif self._has_all_rounds(setting) and self._lowest(setting) > self._level(0):
+            self.failure = "out of reach"
 
-    def _level(self, position: int | None = None) -> float:
-        """The loss a pilot of this stage ends at."""
+    def _has_all_rounds(self, setting: tuple[int, int]) -> bool:
+        """Whether this is the first pilot, which the study's rounds alone may end."""
+        return setting == self._settings[0] and setting in self._extended
+
+    def _trial(self, setting: tuple[int, int], rounds: int, loss: float) -> Trial:
+        clients, steps = setting
+        return Trial(
+            job=Job(clients_per_round=clients, local_steps=steps, seed=self._problem.seed),
+            stop=Stop(max_rounds=min(rounds, self._problem.max_rounds), target_loss=loss),
+        )
+
+    def _most_rounds(self, setting: tuple[int, int]) -> int:
+        first = self._settings[0]
+        if setting == first:
+            return self._problem.max_rounds
+        spent = self._runs[first].num_rounds * self._problem.round_cost(*first)
+        share = DEAREST * spent / self._problem.round_cost(*setting)
+        return max(self._runs[setting].num_rounds + 1, math.ceil(share))
+
+    def _lowest(self, setting: tuple[int, int]) -> float:
+        return min(loss for loss in self._runs[setting].losses if loss is not None)
+
+    def _level(self, position: int) -> float:
+        """The loss this pilot ends at, in this stage."""
         if self._first_loss is None:
             raise AssertionError("the first trial tells the first loss")
         target = self._problem.target_loss
-        depth = DEPTHS[self._stage][self._position if position is None else position]
-        return target * math.exp(depth * math.log(self._first_loss / target))
+        return target * math.exp(
+            DEPTHS[self._stage][position] * math.log(self._first_loss / target)
+        )
 
     def _end_stage(self) -> None:
         problem = self._problem
@@ -174,6 +184,7 @@ class DesignedPilots:
             max_rounds=problem.max_rounds,
         )
         self._stage += 1
+        self._extended = set()
         settled = self.plan.regret <= TOLERANCE
         if self._stage < len(DEPTHS) and (settled or not self._affordable()):
             self._stage = len(DEPTHS)
