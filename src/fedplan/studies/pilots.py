@@ -258,9 +258,7 @@ def _middle_steps(problem: PilotProblem, clients: int) -> float:
     per_round = objective.of_round(
         fleet.mean("comm_time_s"), clients * fleet.mean("comm_energy_j"), clients
     )
-    if not per_step > 0 or not per_round > 0:
-        per_step, per_round = per_step * 0 + 1.0, per_round * 0 + 20.0
-    balance = float(per_round / per_step)
+    balance = float(per_round / per_step) if per_step > 0 and per_round > 0 else 1.0
     return 1.2 * math.sqrt(balance / problem.rate.initial)
 
 
