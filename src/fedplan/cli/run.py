@@ -91,8 +91,8 @@ def run(
             experiment.simulator.warm_up()
         with step_bar(quiet=quiet) as progress:
             outcome = run_study(experiment, store, report=progress)
-    if plot is not None and outcome.measured is not None:
-        _draw(experiment, outcome, plot)
+    if plot is not None and any(one.final_loss is not None for one in outcome.pilots):
+        draw_outcome(experiment, outcome, plot)
     if report is not None:
         with draft_of(report) as draft:
             draft.write_text(report_text(experiment, outcome, picture=plot), encoding="utf-8")
@@ -106,15 +106,26 @@ def run(
         raise click.exceptions.Exit(code)
 
 
-def _draw(experiment: Experiment, outcome: Outcome, path: str) -> None:
-    from fedplan.figures import run_figure_data
+def draw_outcome(experiment: Experiment, outcome: Outcome, path: str) -> None:
+    """Draw what a study has come to, as far as it got."""
+    from fedplan.figures import study_figure_data
 
-    if outcome.measured is None:
-        raise AssertionError("only what was trained is drawn")
-    data = run_figure_data(
-        outcome.measured.runs,
+    if experiment.fleet is None or experiment.stop.target_loss is None:
+        raise AssertionError("what was planned has devices and a target")
+    measured = outcome.measured
+    data = study_figure_data(
+        experiment.fleet,
+        experiment.objective,
         name=experiment.study.name,
         target_loss=experiment.stop.target_loss,
+        constraints=experiment.constraints,
+        pilots=outcome.pilots,
+        pilots_bill=outcome.pilots_bill,
+        descent=outcome.descent,
+        setting=outcome.setting,
+        forecast=outcome.forecast,
+        runs=() if measured is None else measured.runs,
+        training_bill=None if measured is None else measured.bill,
         note=outcome.message,
     )
     save_plot(data, path)

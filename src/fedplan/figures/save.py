@@ -10,15 +10,17 @@ from fedplan.atomic import draft_of
 from fedplan.errors import InputError, Problem
 from fedplan.figures.fit import FitFigure
 from fedplan.figures.frontier import FrontierFigure
+from fedplan.figures.lines import LinesFigure
 from fedplan.figures.plan import PlanFigure
 from fedplan.figures.run import RunFigure
+from fedplan.figures.study import StudyFigure
 
 if TYPE_CHECKING:
     import os
 
     from matplotlib.figure import Figure
 
-FigureData = PlanFigure | FrontierFigure | FitFigure | RunFigure
+FigureData = PlanFigure | FrontierFigure | FitFigure | RunFigure | StudyFigure | LinesFigure
 
 SUFFIXES = (".png", ".svg", ".html")
 _DPI = 160
@@ -34,7 +36,7 @@ def draw_print(data: FigureData) -> Figure:
 
 def draw_screen(data: FigureData) -> Any:
     """The figure for the screen, as a plotly figure."""
-    from fedplan.figures import screen_fit, screen_plan, screen_run
+    from fedplan.figures import screen_fit, screen_lines, screen_plan, screen_run, screen_study
 
     match data:
         case PlanFigure():
@@ -45,6 +47,10 @@ def draw_screen(data: FigureData) -> Any:
             return screen_fit.draw_fit(data)
         case RunFigure():
             return screen_run.draw_run(data)
+        case StudyFigure():
+            return screen_study.draw_study(data)
+        case LinesFigure():
+            return screen_lines.draw_lines(data)
 
 
 def save_figure(data: FigureData, path: str | os.PathLike[str]) -> None:
@@ -95,7 +101,7 @@ def _rendered(data: FigureData, suffix: str) -> bytes:
 
 
 def _drawn_for_print(data: FigureData) -> Figure:
-    from fedplan.figures import print_fit, print_plan, print_run
+    from fedplan.figures import print_fit, print_lines, print_plan, print_run, print_study
 
     match data:
         case PlanFigure():
@@ -106,6 +112,10 @@ def _drawn_for_print(data: FigureData) -> Figure:
             return print_fit.draw_fit(data)
         case RunFigure():
             return print_run.draw_run(data)
+        case StudyFigure():
+            return print_study.draw_study(data)
+        case LinesFigure():
+            return print_lines.draw_lines(data)
 
 
 def _html(data: FigureData) -> bytes:

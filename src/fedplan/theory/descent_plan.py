@@ -140,6 +140,18 @@ def _never(clients: int, steps: int) -> DescentPlan:
     return DescentPlan(status="infeasible", forecast=None, regret=math.nan, message=message)
 
 
+def settings_within_reach(
+    fleet: Fleet, descent: Descent, limits: Constraints
+) -> tuple[tuple[int, int], tuple[int, int]]:
+    """The smallest and largest K and E that the pilots say something of and the limits allow."""
+    fewest, low_e, high_e = descent.reach
+    low_k, high_k = limits.clients_range(len(fleet))
+    if limits.min_clients_per_round is None:
+        low_k = min(fewest, high_k)
+    low_e = limits.min_local_steps or min(low_e, limits.max_local_steps or low_e)
+    return (low_k, high_k), (low_e, max(low_e, limits.max_local_steps or high_e))
+
+
 def _infeasible(limits: Constraints) -> DescentPlan:
     given = ", ".join(
         f"{name}={value:g}" for name in TOTALS if (value := getattr(limits, name)) is not None
@@ -193,14 +205,9 @@ def _closing_in(
     max_rounds: float,
 ) -> Iterator[_Table]:
     """Ever finer lattices around the best choice of the one before, down to whole numbers."""
-    fewest, low_e, high_e = descent.reach
-    low_k, high_k = limits.clients_range(len(fleet))
-    if limits.min_clients_per_round is None:
-        low_k = min(fewest, high_k)
-    low_e = limits.min_local_steps or min(low_e, limits.max_local_steps or low_e)
-    high_e = max(low_e, limits.max_local_steps or high_e)
+    clients, steps = settings_within_reach(fleet, descent, limits)
     size = affordable_lattice(fleet.count.size)
-    ks, es = lattice(low_k, high_k, size), lattice(low_e, high_e, size)
+    ks, es = lattice(*clients, size), lattice(*steps, size)
     lowest: FloatArray | None = None
     while True:
         table = _Table(fleet, descent, objective, limits, max_rounds, ks, es)
@@ -211,9 +218,9 @@ def _closing_in(
         found = table.best()
         if found is None:
             return
-        _, clients, steps = found
-        ks_next = between_neighbours(ks, int(np.searchsorted(ks, clients)), size)
-        es_next = between_neighbours(es, int(np.searchsorted(es, steps)), size)
+        _, best_k, best_e = found
+        ks_next = between_neighbours(ks, int(np.searchsorted(ks, best_k)), size)
+        es_next = between_neighbours(es, int(np.searchsorted(es, best_e)), size)
         if ks_next.size <= 3 and es_next.size <= 3:
             return
         ks, es = ks_next, es_next
