@@ -19,14 +19,12 @@ from fedplan.store import Store
 from fedplan.studies.archive import Archive, NoEngine
 from fedplan.studies.building import Experiment
 from fedplan.studies.paper_pilots import PaperPilots
-from fedplan.studies.pilots import DesignedPilots, PilotProblem, Trial
+from fedplan.studies.pilots import DesignedPilots, Failure, PilotProblem, Trial
 from fedplan.theory.cost import Objective
 from fedplan.theory.descent import Descent
 from fedplan.theory.descent_plan import Forecast
 
-Status = Literal[
-    "reached", "not reached", "diverged", "infeasible", "out of reach", "nothing to learn"
-]
+Status = Literal["reached", "not reached", "infeasible"] | Failure
 Report = Callable[[str, Job, RoundRecord], None]
 
 
