@@ -18,6 +18,7 @@ from fedplan.figures.frontier import FrontierFigure, frontier_figure_data
 from fedplan.figures.plan import PlanFigure, plan_figure_data
 from fedplan.figures.run import RunFigure, run_figure_data
 from fedplan.figures.save import SUFFIXES, check_path, draw_print, draw_screen, save_figure
+from fedplan.figures.sweep import SweepFigure, sweep_figure_data
 
 __all__ = [
     "SUFFIXES",
@@ -25,6 +26,7 @@ __all__ = [
     "FrontierFigure",
     "PlanFigure",
     "RunFigure",
+    "SweepFigure",
     "check_path",
     "draw_print",
     "draw_screen",
@@ -33,4 +35,5 @@ __all__ = [
     "plan_figure_data",
     "run_figure_data",
     "save_figure",
+    "sweep_figure_data",
 ]
