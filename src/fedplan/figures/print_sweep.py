@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from fedplan.figures.sweep import SweepFigure
 
 _HATCH = "////"
+_MOST_TICKS = 16  # below the map, before their texts run into each other
 
 
 def draw_sweep(data: SweepFigure) -> Figure:
@@ -29,7 +30,8 @@ def draw_sweep(data: SweepFigure) -> Figure:
     figure.suptitle(data.title, x=0.01, ha="left", weight="bold", size=13)
     axes = figure.subplots()
     axes.grid(visible=False)
-    axes.set_xticks(range(columns), [f"{e:,}" for e in data.local_steps])
+    every = -(-columns // _MOST_TICKS)
+    axes.set_xticks(range(0, columns, every), [f"{e:,}" for e in data.local_steps[::every]])
     axes.set_yticks(range(rows), [f"{k:,}" for k in data.clients_per_round])
     axes.set(xlabel="local steps E", ylabel="clients per round K")
     drawn = axes.pcolormesh(
@@ -55,27 +57,29 @@ def draw_sweep(data: SweepFigure) -> Figure:
 def _mark_cells(axes: Axes, data: SweepFigure) -> None:
     from matplotlib.patches import Rectangle
 
-    for row, column in np.ndindex(data.ratio.shape):
-        shade, place = data.shade[row, column], (column - 0.5, row - 0.5)
-        if np.isinf(data.ratio[row, column]):
-            cell = Rectangle(place, 1, 1, fill=False, hatch=_HATCH, edgecolor=GREY, linewidth=0)
-            axes.add_patch(cell)
-        is_best = (row, column) == data.best
-        if is_best:
-            frame = Rectangle(
-                place, 1, 1, fill=False, edgecolor=VERMILLION, linewidth=2.4, clip_on=False,
-                zorder=5,
-            )  # fmt: skip
-            axes.add_patch(frame)
-        missed = np.isinf(data.ratio[row, column])
-        axes.text(
-            column,
-            row,
-            data.labels[row][column],
-            ha="center",
-            va="center",
-            size=9.2,
-            weight="bold" if is_best else "normal",
-            color="white" if shade > DARK_FROM else INK,
-            bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.5} if missed else None,
+    missed, shade = np.isinf(data.ratio), data.shade
+    for row, column in np.argwhere(missed):
+        place = (column - 0.5, row - 0.5)
+        axes.add_patch(
+            Rectangle(place, 1, 1, fill=False, hatch=_HATCH, edgecolor=GREY, linewidth=0)
         )
+    if data.best is not None:
+        row, column = data.best
+        place = (column - 0.5, row - 0.5)
+        frame = Rectangle(place, 1, 1, fill=False, edgecolor=VERMILLION, linewidth=2.4, zorder=5)
+        frame.set_clip_on(False)
+        axes.add_patch(frame)
+    plate = {"facecolor": "white", "edgecolor": "none", "pad": 1.5}  # over the hatching
+    for row, column in np.ndindex(data.ratio.shape):
+        if data.labels[row][column]:
+            axes.text(
+                column,
+                row,
+                data.labels[row][column],
+                ha="center",
+                va="center",
+                size=9.2,
+                weight="bold" if (row, column) == data.best else "normal",
+                color="white" if shade[row, column] > DARK_FROM else INK,
+                bbox=plate if missed[row, column] else None,
+            )

@@ -23,14 +23,8 @@ def draw_sweep(data: SweepFigure) -> Any:
     figure.update_xaxes(axis | {"title": {"text": "local steps E"}, "categoryarray": steps})
     figure.update_yaxes(axis | {"title": {"text": "clients per round K"}, "categoryarray": clients})
     figure.add_trace(_heat(data, steps, clients))
-    for row, column in np.ndindex(data.ratio.shape):
-        figure.add_annotation(
-            x=column,  # a place among the categories: their names may look like numbers
-            y=row,
-            text=data.labels[row][column],
-            showarrow=False,
-            font={"color": "white" if data.shade[row, column] > DARK_FROM else INK, "size": 13},
-        )
+    # All at once: plotly takes minutes to add a thousand one by one.
+    figure.update_layout(annotations=_texts(data))
     if data.best is not None:
         row, column = data.best
         figure.add_shape(
@@ -42,6 +36,21 @@ def draw_sweep(data: SweepFigure) -> Any:
             line={"color": VERMILLION, "width": 3},
         )
     return figure
+
+
+def _texts(data: SweepFigure) -> list[dict[str, Any]]:
+    shade = data.shade
+    return [
+        {
+            "x": column,  # a place among the categories: their names may look like numbers
+            "y": row,
+            "text": data.labels[row][column],
+            "showarrow": False,
+            "font": {"color": "white" if shade[row, column] > DARK_FROM else INK, "size": 13},
+        }
+        for row, column in np.ndindex(data.ratio.shape)
+        if data.labels[row][column]
+    ]
 
 
 def _heat(data: SweepFigure, steps: list[str], clients: list[str]) -> Any:

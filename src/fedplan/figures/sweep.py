@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
     from fedplan.theory.fleet import FloatArray
 
-_TICKS = (1.0, 1.1, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0)
+_TICKS = (1.1, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0)
+_BETWEEN_TICKS = 0.07  # of the bar of shades, or the texts beside it overlap
 _MOST_LABELS = 16  # values along an axis up to which there is room for numbers in the cells
 
 
@@ -50,14 +51,13 @@ class SweepFigure:
     @property
     def ticks(self) -> list[tuple[float, str]]:
         """Shades with what they stand for."""
-        scale = math.log(self.top)
-        last = f"{ratio_label(self.top)} or more"
-        found = [
-            (math.log(tick) / scale, "same cost" if tick == 1 else ratio_label(tick))
-            for tick in _TICKS
-            if math.log(tick) / scale < 0.93  # room for the last
-        ]
-        return [*found, (1.0, last if self._has_above else ratio_label(self.top))]
+        top = f"{ratio_label(self.top)} or more" if self._has_above else ratio_label(self.top)
+        found = [(0.0, "same cost")]
+        for ratio in _TICKS:
+            shade = math.log(ratio) / math.log(self.top)
+            if found[-1][0] + _BETWEEN_TICKS <= shade <= 1 - _BETWEEN_TICKS:
+                found.append((shade, ratio_label(ratio)))
+        return [*found, (1.0, top)]
 
     @property
     def _has_above(self) -> bool:
