@@ -32,7 +32,7 @@ from fedplan.theory.planning import make_plan
 @pytest.fixture(scope="module")
 def printed(plan_data: PlanFigure) -> Figure:
     figure = draw_print(plan_data)
-    figure.canvas.draw()
+    figure.draw_without_rendering()
     return figure
 
 
@@ -83,7 +83,7 @@ def unusual() -> dict[str, PlanFigure | FitFigure]:
 @pytest.mark.parametrize("name", unusual())
 def test_unusual_figures_are_drawn_for_print_and_for_the_screen(name: str) -> None:
     data = unusual()[name]
-    draw_print(data).canvas.draw()
+    draw_print(data).draw_without_rendering()
     assert len(draw_screen(data).data) > 0
 
 

@@ -96,7 +96,7 @@ def test_both_drawings_show_every_run_the_median_and_the_target(
     data = run_figure_data(runs, name="mine", target_loss=0.9, note="A note.")
     expected = seeds + (seeds > 2) + 1
     figure = draw_print(data)
-    figure.canvas.draw()
+    figure.draw_without_rendering()
     assert len(figure.axes) == len(data.panels) == 1 + len(costs)
     assert all(len(axes.lines) == expected for axes in figure.axes)
     names = [data.run_name, *(["median"] if seeds > 2 else []), "target 0.9"]
@@ -108,7 +108,7 @@ def test_both_drawings_show_every_run_the_median_and_the_target(
 
 def test_runs_that_got_nowhere_are_drawn_too() -> None:
     data = run_figure_data([run_of([2.3], s, "diverged") for s in range(3)], name="mine")
-    draw_print(data).canvas.draw()
+    draw_print(data).draw_without_rendering()
     assert {trace.name for trace in draw_screen(data).data} == {"diverged"}
 
 

@@ -106,3 +106,28 @@ def test_marks_widen_an_axis_only_as_far_as_the_frontier_stays_readable(
     assert near(core, low * ratio * times) == near(core, low / times) or times < 1 + 1e-9
     if times > 1.01 * max(ratio**1.5, 2.0):
         assert not near(core, low * ratio * times)
+
+
+@pytest.mark.parametrize(
+    ("ends", "whole"),
+    [
+        ((1.05, 2.3), False),
+        ((0.365, 2.5), False),
+        ((1.0, 1.1), False),
+        ((0.011, 0.1), False),
+        ((1, 4), True),
+        ((8, 60), True),
+        ((90, 100), True),
+        ((7, 9), True),
+    ],
+)
+def test_a_short_logarithmic_axis_has_a_few_round_ticks(
+    ends: tuple[float, float], whole: bool
+) -> None:
+    axis = fit_axis("loss", NO_UNIT, ends, log=True)
+    if whole:
+        axis = count_axis("K", int(ends[0]), int(ends[1]), log=True)
+    assert axis.ticks is not None and 3 <= len(axis.ticks) <= 8
+    assert all(axis.has(tick) for tick in axis.ticks)
+    assert not whole or all(tick.is_integer() for tick in axis.ticks)
+    assert fit_axis("loss", NO_UNIT, [1.0, 1000.0]).ticks is None

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
+import tomllib
 from pathlib import Path
 from typing import Literal, get_args, get_origin
 
-from fedplan.studies.config import KEYS, TABLES
+import fedplan.studies
+from fedplan.studies import builtin_studies
+from fedplan.studies.config import KEYS, TABLES, study_schema
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "studies.md"
 
@@ -50,3 +54,13 @@ def test_every_choice_is_named_in_the_text_of_its_key():
 def test_the_reference_has_a_section_a_table():
     sections = re.findall(r"^## `\[(.*)\]`$", REFERENCE.read_text(), re.MULTILINE)
     assert sections == list(TABLES)
+
+
+def test_the_schema_for_editors_is_up_to_date_and_knows_the_builtin_studies():
+    written = json.loads((REFERENCE.parent / "study.schema.json").read_text())
+    assert written == json.loads(json.dumps(study_schema()))
+    folder = Path(fedplan.studies.__file__).parent / "builtin"
+    for name in builtin_studies():
+        study = tomllib.loads((folder / f"{name}.toml").read_text())
+        for table, keys in study.items():
+            assert keys.keys() <= written["properties"][table]["properties"].keys()

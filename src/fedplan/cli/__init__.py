@@ -15,6 +15,7 @@ from fedplan.cli.frontier import frontier
 from fedplan.cli.listing import list_
 from fedplan.cli.output import fail
 from fedplan.cli.plan import plan
+from fedplan.cli.plot import plot
 from fedplan.cli.run import run
 from fedplan.cli.show import show
 from fedplan.cli.simulate import simulate
@@ -43,7 +44,7 @@ def cli() -> None:
     """
 
 
-for command in (run, plan, estimate, frontier, simulate, sweep, list_, show, export):
+for command in (run, plan, estimate, frontier, simulate, sweep, list_, show, plot, export):
     cli.add_command(command)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -60,6 +61,12 @@ def check_plot(path: str | None) -> None:
         from fedplan.figures import check_path
 
         check_path(path)
+
+
+def check_folder(path: str | None) -> None:
+    """Refuse a file in a folder that is not there before any work is done."""
+    if path is not None and not Path(path).resolve().parent.is_dir():
+        raise InputError(f"there is no folder {Path(path).parent} to write {path} into. Make it.")
 
 
 def save_plot(data: FigureData, path: str) -> None:

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fedplan.cli.options import plot_option, store_options
-from fedplan.cli.output import amount, check_plot, console, joules, print_json, save_plot, seconds
+from fedplan.cli.output import (
+    amount,
+    check_folder,
+    check_plot,
+    console,
+    joules,
+    print_json,
+    save_plot,
+    seconds,
+)
 from fedplan.cli.progress import notice, step_bar
 from fedplan.cli.simulate import COMPILE_TIMES_S, COMPILING, download_mnist
 from fedplan.errors import Collector
@@ -25,6 +34,7 @@ _EXIT_CODES = {"reached": 0, "infeasible": 3}
 @click.argument("overrides", metavar="[KEY=VALUE]...", nargs=-1)
 @store_options
 @plot_option
+@click.option("--report", metavar="FILE", help="Also write it all down, as Markdown.")
 @click.option("--download", is_flag=True, help="Fetch MNIST (12 MB) first, if it is not there.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress, no notices.")
 def run(
@@ -33,6 +43,7 @@ def run(
     store_url: str,
     output_format: str,
     plot: str | None,
+    report: str | None,
     download: bool,
     quiet: bool,
 ) -> None:
@@ -48,7 +59,7 @@ def run(
     \b
     Examples:
       fedplan run
-      fedplan run setup3 energy-weight=0.5 --plot setup3.png
+      fedplan run setup3 energy-weight=0.5 --plot setup3.png --report setup3.md
       fedplan run setup1 pilots=paper
       fedplan run study.toml deadline-s=3600 --format json
 
@@ -61,12 +72,15 @@ def run(
         study, overrides = "demo", (study, *overrides)
     collector = Collector()
     collector.attempt(lambda: check_plot(plot))
+    collector.attempt(lambda: check_folder(report))
     read = collector.attempt(lambda: read_study(study, overrides))
     collector.finish()
     if read is None:
         raise AssertionError("a study that cannot be read is a noted problem")
 
+    from fedplan.atomic import draft_of
     from fedplan.studies.building import build_experiment
+    from fedplan.studies.report import report_text
     from fedplan.studies.workflow import run_study
 
     if download and read.task.data == "mnist":
@@ -75,27 +89,43 @@ def run(
     with Store(store_url) as store:
         with notice(COMPILING.format(COMPILE_TIMES_S[read.task.model]), quiet=quiet):
             experiment.simulator.warm_up()
-        with step_bar(quiet=quiet) as report:
-            outcome = run_study(experiment, store, report=report)
-    if plot is not None and outcome.measured is not None:
-        _draw(experiment, outcome, plot)
+        with step_bar(quiet=quiet) as progress:
+            outcome = run_study(experiment, store, report=progress)
+    if plot is not None and any(one.final_loss is not None for one in outcome.pilots):
+        draw_outcome(experiment, outcome, plot)
+    if report is not None:
+        with draft_of(report) as draft:
+            draft.write_text(report_text(experiment, outcome, picture=plot), encoding="utf-8")
+        context = click.get_current_context()
+        context.call_on_close(lambda: click.echo(f"Written: {report}", err=True))
     if output_format == "json":
-        print_json(_as_json(experiment, outcome))
+        print_json({**_as_json(experiment, outcome), "report": report})
     else:
         _print_table(experiment, outcome)
     if code := _EXIT_CODES.get(outcome.status, 1):
         raise click.exceptions.Exit(code)
 
 
-def _draw(experiment: Experiment, outcome: Outcome, path: str) -> None:
-    from fedplan.figures import run_figure_data
+def draw_outcome(experiment: Experiment, outcome: Outcome, path: str) -> None:
+    """Draw what a study has come to, as far as it got."""
+    from fedplan.figures import study_figure_data
 
-    if outcome.measured is None:
-        raise AssertionError("only what was trained is drawn")
-    data = run_figure_data(
-        outcome.measured.runs,
+    if experiment.fleet is None or experiment.stop.target_loss is None:
+        raise AssertionError("what was planned has devices and a target")
+    measured = outcome.measured
+    data = study_figure_data(
+        experiment.fleet,
+        experiment.objective,
         name=experiment.study.name,
         target_loss=experiment.stop.target_loss,
+        constraints=experiment.constraints,
+        pilots=outcome.pilots,
+        pilots_bill=outcome.pilots_bill,
+        descent=outcome.descent,
+        setting=outcome.setting,
+        forecast=outcome.forecast,
+        runs=() if measured is None else measured.runs,
+        training_bill=None if measured is None else measured.bill,
         note=outcome.message,
     )
     save_plot(data, path)

@@ -13,21 +13,34 @@ Importing this package imports neither matplotlib nor plotly: drawing does.
 
 from __future__ import annotations
 
+from fedplan.figures.convergence import convergence_data
+from fedplan.figures.cost_against_weight import MethodCosts, cost_against_weight_data
 from fedplan.figures.fit import FitFigure, fit_figure_data
 from fedplan.figures.frontier import FrontierFigure, frontier_figure_data
+from fedplan.figures.lines import Line, LinePanel, LinesFigure
 from fedplan.figures.plan import PlanFigure, plan_figure_data
 from fedplan.figures.run import RunFigure, run_figure_data
 from fedplan.figures.save import SUFFIXES, check_path, draw_print, draw_screen, save_figure
+from fedplan.figures.study import StudyFigure, study_figure_data
 from fedplan.figures.sweep import SweepFigure, sweep_figure_data
+from fedplan.figures.total_time import TotalTime, total_time_data, total_times
 
 __all__ = [
     "SUFFIXES",
     "FitFigure",
     "FrontierFigure",
+    "Line",
+    "LinePanel",
+    "LinesFigure",
+    "MethodCosts",
     "PlanFigure",
     "RunFigure",
+    "StudyFigure",
     "SweepFigure",
+    "TotalTime",
     "check_path",
+    "convergence_data",
+    "cost_against_weight_data",
     "draw_print",
     "draw_screen",
     "fit_figure_data",
@@ -35,5 +48,8 @@ __all__ = [
     "plan_figure_data",
     "run_figure_data",
     "save_figure",
+    "study_figure_data",
     "sweep_figure_data",
+    "total_time_data",
+    "total_times",
 ]

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fedplan.figures.units import NO_UNIT, Axis, count_axis, fit_axis
-from fedplan.theory.cost import Objective
+from fedplan.theory.cost import Objective, Prediction
+from fedplan.theory.descent_plan import settings_within_reach
+from fedplan.theory.descent_surface import descent_surface
 from fedplan.theory.grid import Surface, cost_surface, lattice
 
 if TYPE_CHECKING:
@@ -19,12 +21,16 @@ if TYPE_CHECKING:
     from fedplan.figures.frontier import Mark
     from fedplan.theory.constraints import Constraints
     from fedplan.theory.convergence import Bound
+    from fedplan.theory.descent import Descent
     from fedplan.theory.fleet import Fleet, FloatArray, IntArray
 
 # Contours of extra cost. Negative ones show only where the plan is not the cheapest setting:
 # the robust choice gives up a little, the paper's more.
 LEVELS = (-0.5, -0.2, -0.05, -0.01, 0.01, 0.05, 0.2, 1.0)
+# Contours of cost above the lowest, where that is what others are compared with.
+LEVELS_ABOVE_LOWEST = (0.05, 0.1, 0.25, 0.5, 1.0)
 _BELOW, _ABOVE = -0.8, 4.0  # what the next levels would be
+_FAR = 50.0  # times the lowest cost; what costs more, or never gets there, is drawn as this
 
 # Most values of (K, E) looked at; fewer in a large fleet, where each E costs a sort of it all.
 _GRID, _LARGE_GRID, _LARGE_FLEET = (60, 60), (24, 16), 20_000
@@ -45,9 +51,9 @@ class CostCurve:
 class CostPanel:
     """Extra cost over (K, E), ready to be drawn.
 
-    extra_cost : cost / planned cost - 1, one row a K and one column an E.
+    extra_cost : cost / planned (or lowest) cost - 1, one row a K and one column an E.
     allowed : where the limits on time, energy and rounds hold, of the same shape.
-    levels : the contours to draw, of `LEVELS` those that the costs cross.
+    scale, levels : the contours there may be, and of them those that the costs cross.
     marks : the plan and other settings; `has` says whether one is within the grid.
     """
 
@@ -61,6 +67,8 @@ class CostPanel:
     allowed: NDArray[np.bool_]
     levels: tuple[float, ...]
     marks: tuple[Mark, ...]
+    scale: tuple[float, ...] = LEVELS
+    reference: str = "the plan's"  # whose cost is 1
 
     @property
     def is_map(self) -> bool:
@@ -71,6 +79,10 @@ class CostPanel:
         """Whether a mark's K and E are within the grid."""
         return self.clients.has(mark.clients_per_round) and self.steps.has(mark.local_steps)
 
+    def explained(self, mark: Mark) -> str:
+        """What a legend of this panel alone calls a mark; all pilots are called the same."""
+        return "pilots" if mark.role == "pilot" else mark.legend
+
     def curve(self) -> CostCurve:
         """The panel as a curve, where K or E has a single value."""
         over_steps = self.extra_cost.shape[0] == 1
@@ -80,7 +92,9 @@ class CostPanel:
         return CostCurve(
             x=self.steps if over_steps else self.clients,
             y=fit_axis(
-                f"{self.quantity.removeprefix('extra ')} / the plan's", NO_UNIT, ratio.tolist()
+                f"{self.quantity.removeprefix('extra ')} / {self.reference}",
+                NO_UNIT,
+                ratio.tolist(),
             ),
             values=values,
             ratio=ratio,
@@ -97,7 +111,7 @@ class CostPanel:
 
         if not self.levels:
             return np.full(extra_cost.shape, -0.5)
-        around = (_BELOW, *LEVELS, _ABOVE)
+        around = (_BELOW, *self.scale, _ABOVE)
         first, last = around.index(self.levels[0]), around.index(self.levels[-1])
         low = min(around[first - 1], float(extra_cost.min()))
         high = max(around[last + 1], float(extra_cost.max()))
@@ -108,16 +122,18 @@ class CostPanel:
     def smooth(self, points: int = 200) -> tuple[FloatArray, FloatArray, FloatArray]:
         """K, E and extra cost on a fine grid, by splines: round contours from a coarse grid.
 
-        Cost is smooth over the logarithms of K and E, and the splines go through every point.
+        The inverse of cost is smooth over the logarithms of K and E, even where cost rises without
+        an end, and the splines go through every point.
         """
         from scipy.interpolate import RectBivariateSpline
 
         ks, es = np.log(self.clients_per_round), np.log(self.local_steps)
         spline = RectBivariateSpline(
-            ks, es, np.log1p(self.extra_cost), kx=min(3, ks.size - 1), ky=min(3, es.size - 1)
+            ks, es, 1.0 / (1.0 + self.extra_cost), kx=min(3, ks.size - 1), ky=min(3, es.size - 1)
         )
         fine_k, fine_e = (np.linspace(axis[0], axis[-1], points) for axis in (ks, es))
-        return np.exp(fine_k), np.exp(fine_e), np.expm1(spline(fine_k, fine_e))
+        inverse = np.maximum(spline(fine_k, fine_e), 0.5 / (1.0 + self.extra_cost.max()))
+        return np.exp(fine_k), np.exp(fine_e), 1.0 / inverse - 1.0
 
 
 def cost_panel(
@@ -144,18 +160,72 @@ def cost_panel(
     if not cost.any():  # nothing costs anything, and the plan is the fastest
         title, name, cost = "Extra time of other settings (cost is 0)", "extra time", surface.time_s
     extra_cost = cost / cost[ks == chosen.clients_per_round][:, es == chosen.local_steps] - 1.0
+    return _panel(
+        surface, extra_cost, marks, constraints, title=title, quantity=name, scale=LEVELS, log=None
+    )
+
+
+def descent_cost_panel(
+    fleet: Fleet,
+    descent: Descent,
+    objective: Objective,
+    marks: Sequence[Mark],
+    lowest: Prediction,
+    *,
+    constraints: Constraints,
+    basis: str,
+) -> CostPanel:
+    """Cost above the lowest by the likeliest descent, where pilots and marks are and between.
+
+    lowest : what the cheapest setting takes; the first of the marks is on the grid.
+    """
+    most = _LARGE_GRID if fleet.count.size > _LARGE_FLEET else _GRID
+    clients, steps = settings_within_reach(fleet, descent, constraints)
+    clients = _around(clients, [mark.clients_per_round for mark in marks])
+    steps = _around(steps, [mark.local_steps for mark in marks])
+    ks = _values(clients, most[0], marks[0].clients_per_round)
+    es = _values(steps, most[1], marks[0].local_steps)
+    surface = descent_surface(fleet, descent, objective, ks, es)
+    return _panel(
+        surface,
+        np.minimum(surface.cost / lowest.cost, _FAR) - 1.0,
+        marks,
+        constraints,
+        title=f"Cost above the lowest, as fitted ({basis})",
+        quantity="extra cost",
+        scale=LEVELS_ABOVE_LOWEST,
+        log=True,
+        reference="the lowest",
+    )
+
+
+def _panel(
+    surface: Surface,
+    extra_cost: FloatArray,
+    marks: Sequence[Mark],
+    constraints: Constraints,
+    *,
+    scale: tuple[float, ...],
+    log: bool | None,
+    **words: str,
+) -> CostPanel:
+    ks, es = surface.clients_per_round, surface.local_steps
     return CostPanel(
-        title=title,
-        quantity=name,
-        clients=count_axis("clients per round K", int(ks[0]), int(ks[-1])),
-        steps=count_axis("local steps E", int(es[0]), int(es[-1])),
+        clients=count_axis("clients per round K", int(ks[0]), int(ks[-1]), log=log),
+        steps=count_axis("local steps E", int(es[0]), int(es[-1]), log=log),
         clients_per_round=ks,
         local_steps=es,
         extra_cost=extra_cost,
-        allowed=_allowed(constraints, surface),
-        levels=tuple(v for v in LEVELS if extra_cost.min() < v < extra_cost.max()),
+        allowed=constraints.met(surface.time_s, surface.energy_j, surface.expected_rounds),
+        scale=scale,
+        levels=tuple(v for v in scale if extra_cost.min() < v < extra_cost.max()),
         marks=tuple(marks),
+        **words,
     )
+
+
+def _around(ends: tuple[int, int], values: Sequence[int]) -> tuple[int, int]:
+    return min(ends[0], *values), max(ends[1], *values)
 
 
 def _values(ends: tuple[int, int], most: int, chosen: int) -> IntArray:
@@ -165,7 +235,3 @@ def _values(ends: tuple[int, int], most: int, chosen: int) -> IntArray:
         return lattice(low, high, most)
     # The plan must be on the grid: the smallest contours are around it.
     return np.union1d(lattice(low, high, most - 1), [chosen])
-
-
-def _allowed(constraints: Constraints, surface: Surface) -> NDArray[np.bool_]:
-    return constraints.met(surface.time_s, surface.energy_j, surface.expected_rounds)

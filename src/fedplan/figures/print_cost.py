@@ -35,7 +35,7 @@ def _draw_map(figure: Figure, axes: Axes, data: CostPanel) -> list[Artist]:
         clients,
         bands,
         levels=[-1.5, *range(count), count + 0.5],
-        colors=band_colours(data.levels),
+        colors=band_colours(data.levels, data.scale),
     )
     if data.levels:
         axes.contour(steps, clients, bands, levels=range(count), colors=GREY, linewidths=0.8)

@@ -47,7 +47,7 @@ def print_style() -> Iterator[None]:
         "xtick.color": INK,
         "ytick.color": INK,
         "legend.frameon": False,
-        "hatch.color": GREY,
+        "hatch.color": INK,  # to be seen on the darkest band too
         "hatch.linewidth": 0.6,
         "svg.hashsalt": "fedplan",  # the same figure is the same file
     }
@@ -72,7 +72,14 @@ def settle_layout(figure: Figure) -> None:
 
 def set_up_axis(axes: Axes, which: Literal["x", "y"], axis: Axis) -> None:
     """Label, scale, ends and ticks."""
-    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+    from matplotlib.ticker import (
+        FixedLocator,
+        FuncFormatter,
+        LogLocator,
+        MaxNLocator,
+        NullFormatter,
+        NullLocator,
+    )
 
     ticks = axes.xaxis if which == "x" else axes.yaxis
     axes.set(**{f"{which}label": axis.label})
@@ -82,6 +89,9 @@ def set_up_axis(axes: Axes, which: Literal["x", "y"], axis: Axis) -> None:
             LogLocator(subs=(1.0, 2.0, 5.0) if axis.has_few_decades else (1.0,))
         )
         ticks.set_minor_formatter(NullFormatter())
+        if axis.ticks is not None:
+            ticks.set_major_locator(FixedLocator(axis.ticks))
+            ticks.set_minor_locator(NullLocator())
     else:
         steps = [1, 2, 2.5, 5, 10]
         ticks.set_major_locator(MaxNLocator(nbins=6, steps=steps, integer=axis.counts))
@@ -92,7 +102,13 @@ def set_up_axis(axes: Axes, which: Literal["x", "y"], axis: Axis) -> None:
 
 
 def draw_mark(
-    axes: Axes, x: float, y: float, look: Look, *, label: str = "", clip: bool = True
+    axes: Axes,
+    x: float | list[float],
+    y: float | list[float],
+    look: Look,
+    *,
+    label: str = "",
+    clip: bool = True,
 ) -> list[Artist]:
     """One setting, above everything else."""
     return [
@@ -123,3 +139,9 @@ def add_legend(figure: Figure, handles: list[Artist], note: str, columns: int) -
         alignment="left",
     )
     legend.get_title().set_color(GREY)
+
+
+def add_note(figure: Figure, note: str) -> None:
+    """A note below the panels, where each has a legend of its own."""
+    if note:
+        add_legend(figure, [], note, columns=1)

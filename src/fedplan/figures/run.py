@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -106,6 +106,18 @@ def run_figure_data(
     )
 
 
+def loss_line(run: RunRecord) -> RunLine:
+    """The losses of a run against its rounds, no more of them than can be told apart."""
+    return _thinned(_line(run, _rounds(run)))
+
+
+def round_axis(high: float) -> Axis:
+    """An axis of rounds, from 0 to somewhat past `high`."""
+    return Axis(
+        label="round", unit=NO_UNIT, log=False, low=0.0, high=1.02 * high or 1.0, counts=True
+    )
+
+
 def _rounds(run: RunRecord) -> FloatArray:
     return np.array([record.round for record in run.rounds], dtype=np.float64)
 
@@ -123,14 +135,9 @@ def _panel(
 ) -> RunPanel:
     lines = [_line(run, position(run)) for run in runs]
     high = max(float(line.at[-1]) for line in lines) / unit.size
-    quantity = Axis(
-        label=f"{name} ({unit.name})" if unit.name else name,
-        unit=unit,
-        log=False,
-        low=0.0,
-        high=1.02 * high or 1.0,
-        counts=unit is NO_UNIT,
-    )
+    quantity = round_axis(high)
+    if unit is not NO_UNIT:
+        quantity = replace(quantity, label=f"{name} ({unit.name})", unit=unit, counts=False)
     median_at, median = _median(lines, whole=unit is NO_UNIT)
     return RunPanel(
         quantity=quantity,

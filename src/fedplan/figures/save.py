@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 from fedplan.atomic import check_target, draft_of, unwritable
 from fedplan.figures.fit import FitFigure
 from fedplan.figures.frontier import FrontierFigure
+from fedplan.figures.lines import LinesFigure
 from fedplan.figures.plan import PlanFigure
 from fedplan.figures.run import RunFigure
+from fedplan.figures.study import StudyFigure
 from fedplan.figures.sweep import SweepFigure
 
 if TYPE_CHECKING:
@@ -18,7 +20,9 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
-FigureData = PlanFigure | FrontierFigure | FitFigure | RunFigure | SweepFigure
+FigureData = (
+    PlanFigure | FrontierFigure | FitFigure | RunFigure | StudyFigure | SweepFigure | LinesFigure
+)
 
 SUFFIXES = (".png", ".svg", ".html")
 _DPI = 160
@@ -34,7 +38,14 @@ def draw_print(data: FigureData) -> Figure:
 
 def draw_screen(data: FigureData) -> Any:
     """The figure for the screen, as a plotly figure."""
-    from fedplan.figures import screen_fit, screen_plan, screen_run, screen_sweep
+    from fedplan.figures import (
+        screen_fit,
+        screen_lines,
+        screen_plan,
+        screen_run,
+        screen_study,
+        screen_sweep,
+    )
 
     match data:
         case PlanFigure():
@@ -47,6 +58,10 @@ def draw_screen(data: FigureData) -> Any:
             return screen_run.draw_run(data)
         case SweepFigure():
             return screen_sweep.draw_sweep(data)
+        case StudyFigure():
+            return screen_study.draw_study(data)
+        case LinesFigure():
+            return screen_lines.draw_lines(data)
 
 
 def save_figure(data: FigureData, path: str | os.PathLike[str]) -> None:
@@ -82,7 +97,14 @@ def _rendered(data: FigureData, suffix: str) -> bytes:
 
 
 def _drawn_for_print(data: FigureData) -> Figure:
-    from fedplan.figures import print_fit, print_plan, print_run, print_sweep
+    from fedplan.figures import (
+        print_fit,
+        print_lines,
+        print_plan,
+        print_run,
+        print_study,
+        print_sweep,
+    )
 
     match data:
         case PlanFigure():
@@ -95,6 +117,10 @@ def _drawn_for_print(data: FigureData) -> Figure:
             return print_run.draw_run(data)
         case SweepFigure():
             return print_sweep.draw_sweep(data)
+        case StudyFigure():
+            return print_study.draw_study(data)
+        case LinesFigure():
+            return print_lines.draw_lines(data)
 
 
 def _html(data: FigureData) -> bytes:

@@ -13,39 +13,41 @@ if TYPE_CHECKING:
     from fedplan.figures.cost_panel import CostPanel
 
 _POINTS = 90  # an axis of the map: smooth enough, and small enough to load at once
-_PANEL = {"row": 1, "col": 2}
 
 
-def add_cost(figure: Any, data: CostPanel) -> None:
-    """Add the panel as the second of a figure."""
+def add_cost(figure: Any, data: CostPanel, place: dict[str, int], *, explain: bool = False) -> None:
+    """Add the panel at a place, its row and column; `explain` puts its marks into the legend."""
     places: Sequence[tuple[float, float]]
     if data.is_map:
-        _add_map(figure, data)
+        _add_map(figure, data, place)
         places = [(mark.local_steps, mark.clients_per_round) for mark in data.marks]
     else:
-        _add_curve(figure, data)
+        _add_curve(figure, data, place)
         places = data.curve().places
     found = zip(data.marks, places, looks(data.marks), strict=True)
-    for mark, place, look in sorted(found, key=lambda drawn: drawn[2].layer):
+    named: set[str] = set()
+    for mark, at, look in sorted(found, key=lambda drawn: drawn[2].layer):
         if data.has(mark):
+            name = data.explained(mark)
             trace = mark_trace(
-                place,
+                at,
                 look,
-                name=mark.legend,
+                name=name,
                 legendgroup=mark.name,
-                showlegend=False,
+                showlegend=explain and name not in named,
                 hovertemplate=f"<b>{mark.legend}</b><extra></extra>",
             )
-            figure.add_trace(trace, **_PANEL)
+            named.add(name)
+            figure.add_trace(trace, **place)
 
 
-def _add_map(figure: Any, data: CostPanel) -> None:
+def _add_map(figure: Any, data: CostPanel, place: dict[str, int]) -> None:
     from plotly.graph_objects import Contour
 
-    figure.update_xaxes(axis_layout(data.steps), **_PANEL)
-    figure.update_yaxes(axis_layout(data.clients), **_PANEL)
+    figure.update_xaxes(axis_layout(data.steps), **place)
+    figure.update_yaxes(axis_layout(data.clients), **place)
     clients, steps, extra_cost = data.smooth(_POINTS)
-    colours, count = band_colours(data.levels), len(data.levels)
+    colours, count = band_colours(data.levels, data.scale), len(data.levels)
     figure.add_trace(
         Contour(
             x=steps.round(3),
@@ -55,11 +57,12 @@ def _add_map(figure: Any, data: CostPanel) -> None:
             hovertemplate="K=%{y:,.0f}, E=%{x:,.0f}<br>%{text}<extra></extra>",
             contours={"start": 0, "end": max(count - 1, 0), "size": 1, "coloring": "fill"},
             # plotly gives the i-th of n + 1 fills the colour at i / n
-            colorscale=[[place / max(count, 1), c] for place, c in enumerate(colours)]
+            colorscale=[[rank / max(count, 1), c] for rank, c in enumerate(colours)]
             if count
             else [[0, colours[0]], [1, colours[0]]],
             line={"color": GREY, "width": 1},
             colorbar={
+                **_beside(figure.get_subplot(**place)),
                 "title": {"text": data.quantity},
                 "outlinewidth": 1,
                 "outlinecolor": GREY,
@@ -68,12 +71,18 @@ def _add_map(figure: Any, data: CostPanel) -> None:
             },
             showscale=bool(count),
         ),
-        **_PANEL,
+        **place,
     )
-    _add_forbidden(figure, data)
+    _add_forbidden(figure, data, place)
 
 
-def _add_forbidden(figure: Any, data: CostPanel) -> None:
+def _beside(panel: Any) -> dict[str, float]:
+    """Where the colour bar of a panel stands."""
+    bottom, top = panel.yaxis.domain
+    return {"x": panel.xaxis.domain[1] + 0.005, "y": (bottom + top) / 2, "len": top - bottom}
+
+
+def _add_forbidden(figure: Any, data: CostPanel, place: dict[str, int]) -> None:
     from plotly.graph_objects import Contour
 
     if data.allowed.all():
@@ -90,16 +99,16 @@ def _add_forbidden(figure: Any, data: CostPanel) -> None:
             showlegend=True,
             hoverinfo="skip",
         ),
-        **_PANEL,
+        **place,
     )
 
 
-def _add_curve(figure: Any, data: CostPanel) -> None:
+def _add_curve(figure: Any, data: CostPanel, place: dict[str, int]) -> None:
     from plotly.graph_objects import Scatter
 
     curve = data.curve()
-    figure.update_xaxes(axis_layout(curve.x), **_PANEL)
-    figure.update_yaxes(axis_layout(curve.y), **_PANEL)
+    figure.update_xaxes(axis_layout(curve.x), **place)
+    figure.update_yaxes(axis_layout(curve.y), **place)
     figure.add_trace(
         Scatter(
             x=curve.values,
@@ -110,5 +119,5 @@ def _add_curve(figure: Any, data: CostPanel) -> None:
             showlegend=False,
             hovertemplate="%{x:,}: %{y:.4g}<extra></extra>",
         ),
-        **_PANEL,
+        **place,
     )

@@ -31,16 +31,25 @@ _POSITIONS = (
 _NUMBER = ",~r"  # thousands separated, no exponent, no trailing zeros
 
 
-def new_figure(titles: Sequence[str], title: str, note: str, **subplots: Any) -> Any:
-    """A plotly figure with one panel a title, side by side."""
+def new_figure(
+    titles: Sequence[str],
+    title: str,
+    note: str,
+    *,
+    rows: int = 1,
+    height: int = 600,
+    **subplots: Any,
+) -> Any:
+    """A plotly figure with one panel a title, side by side or in several rows."""
     from plotly.subplots import make_subplots
 
-    figure = make_subplots(rows=1, cols=len(titles), subplot_titles=titles, **subplots)
+    columns = -(-len(titles) // rows)
+    figure = make_subplots(rows=rows, cols=columns, subplot_titles=titles, **subplots)
     lines = [f"<b>{title}</b>" if title else "", *textwrap.wrap(note, _NOTE_WIDTH)]
     text = "<br>".join([lines[0], *(f"<sub>{line}</sub>" for line in lines[1:])])
     figure.update_layout(
         template="plotly_white",
-        height=600,
+        height=height,
         font={"family": "system-ui, sans-serif", "size": 14, "color": INK},
         title={"text": text, "x": 0.01, "y": 0.97, "yanchor": "top", "font": {"size": 19}},
         margin={"l": 70, "r": 30, "t": 90 + 20 * (len(lines) - 1), "b": 60},
@@ -66,9 +75,29 @@ def axis_layout(axis: Axis) -> dict[str, Any]:
     }
     if axis.log:
         layout["dtick"] = "D2" if axis.has_few_decades else 1  # 1, 2, 5, 10, or powers of 10
+    if axis.ticks is not None:
+        layout |= {"tickvals": axis.ticks, "dtick": None}
     if axis.all_zero:
         layout["tickvals"] = [0]
     return layout
+
+
+def inner_legend(figure: Any, name: str, row: int, col: int) -> None:
+    """A legend in the upper right of a panel, for the traces that name it."""
+    panel = figure.get_subplot(row, col)
+    figure.update_layout(
+        {
+            name: {
+                "x": panel.xaxis.domain[1],
+                "y": panel.yaxis.domain[1],
+                "xanchor": "right",
+                "yanchor": "top",
+                "bgcolor": "rgba(255, 255, 255, 0.7)",
+                "font": {"size": 12},
+                "tracegroupgap": 0,
+            }
+        }
+    )
 
 
 def mark_trace(place: tuple[float, float], look: Look, **settings: Any) -> Any:

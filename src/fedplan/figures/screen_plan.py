@@ -24,7 +24,7 @@ def draw_plan(data: PlanFigure) -> Any:
         [frontier.title, cost.title], data.title, frontier.note, horizontal_spacing=0.1
     )
     _add_frontier(figure, frontier)
-    add_cost(figure, cost)
+    add_cost(figure, cost, {"row": 1, "col": 2})
     return figure
 
 

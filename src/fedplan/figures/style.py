@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from fedplan.figures.cost_panel import LEVELS
+from fedplan.figures.cost_panel import LEVELS, LEVELS_ABOVE_LOWEST
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -31,12 +31,21 @@ class Look:
 
 _CHOSEN = Look(colour=VERMILLION, marker="*", symbol="star", size=17.0, layer=7)
 _PAPER = Look(colour=PURPLE, marker="s", symbol="square", size=8.5)
+_LOWEST = Look(colour=BLACK, marker="P", symbol="cross", size=8.0, layer=8)
+_PILOT = Look(colour=BLACK, marker="o", symbol="circle", size=7.0, layer=5)
+_BY_ROLE = {"chosen": _CHOSEN, "paper": _PAPER, "lowest": _LOWEST, "pilot": _PILOT}
 _OTHERS = (
     Look(colour=ORANGE, marker="^", symbol="triangle-up", size=9.0),
     Look(colour=GREEN, marker="D", symbol="diamond", size=8.0),
     Look(colour=SKY, marker="v", symbol="triangle-down", size=9.0),
     Look(colour=BLACK, marker="P", symbol="cross", size=8.5),
 )
+
+_METHODS = {
+    "fedplan": Look(colour=BLUE, marker="o", symbol="circle", size=7.0, layer=5),
+    "paper": Look(colour=PURPLE, marker="s", symbol="square", size=6.5),
+    "best measured": Look(colour=BLACK, marker="D", symbol="diamond", size=6.0, layer=4),
+}
 
 # Viridis without its yellow, which is lost on white: for an ordered series, such as K.
 _SERIES = ("#440154", "#414487", "#2A788E", "#22A884", "#7AD151")
@@ -49,17 +58,20 @@ _SHAPES = (
 )
 
 # The band above each level of extra cost; the first colour is below them all. Light is cheap.
-_BANDS = (
-    "#F3F8E4",
-    "#EAF3D3",
-    "#DDEDC8",
-    "#D3E8C6",
-    "#FFFFFF",
-    "#DCEAF5",
-    "#B3D2E8",
-    "#85B4D6",
-    "#5A92BF",
-)
+_BANDS = {
+    LEVELS: (
+        "#F3F8E4",
+        "#EAF3D3",
+        "#DDEDC8",
+        "#D3E8C6",
+        "#FFFFFF",
+        "#DCEAF5",
+        "#B3D2E8",
+        "#85B4D6",
+        "#5A92BF",
+    ),
+    LEVELS_ABOVE_LOWEST: ("#FFFFFF", "#E3EEF7", "#C9DFEF", "#A8CAE3", "#84B2D6", "#629BC6"),
+}
 
 # Cells of a heat map, cheap to dear, and the share of the way from which on a text is white.
 HEAT = ("#F3F8E4", "#CFE5E4", "#85B4D6", "#3E78AC", "#173A5E")
@@ -74,7 +86,7 @@ def looks(marks: Sequence[Mark]) -> list[Look]:
             found.append(_OTHERS[others % len(_OTHERS)])
             others += 1
         else:
-            found.append(_CHOSEN if mark.role == "chosen" else _PAPER)
+            found.append(_BY_ROLE[mark.role])
     return found
 
 
@@ -96,6 +108,17 @@ def series_looks(clients: Iterable[int]) -> dict[int, Look]:
     }
 
 
+def line_looks(names: Sequence[str]) -> dict[str, Look]:
+    """A look for each line: methods have their own in every figure, the rest are a series.
+
+    >>> line_looks(["K=2", "fedplan"])["fedplan"] == line_looks(["fedplan", "paper"])["fedplan"]
+    True
+    """
+    rest = [name for name in names if name not in _METHODS]
+    series = series_looks(range(len(rest)))
+    return {name: _METHODS.get(name) or series[rest.index(name)] for name in names}
+
+
 def _between(share: float) -> str:
     """The colour at a share, 0 to 1, of the way through `_SERIES`."""
     position = share * (len(_SERIES) - 1)
@@ -105,16 +128,17 @@ def _between(share: float) -> str:
     return "#" + "".join(f"{part:02X}" for part in mixed)
 
 
-def band_colours(levels: Sequence[float]) -> list[str]:
-    """The colours between and around consecutive levels of `LEVELS`: one more than levels.
+def band_colours(levels: Sequence[float], scale: tuple[float, ...] = LEVELS) -> list[str]:
+    """The colours between and around consecutive levels of a scale: one more than levels.
 
     >>> len(band_colours([0.01, 0.05])), band_colours([0.01, 0.05])[1:] == band_colours([0.05])
     (3, True)
     """
+    bands = _BANDS[scale]
     if not levels:
-        return [_BANDS[LEVELS.index(0.01)]]
-    first = LEVELS.index(levels[0])
-    return list(_BANDS[first : first + len(levels) + 1])
+        return [bands[sum(level < 0 for level in scale)]]
+    first = scale.index(levels[0])
+    return list(bands[first : first + len(levels) + 1])
 
 
 def level_label(level: float) -> str:

@@ -13,6 +13,10 @@ _LOG_FROM = 10.0  # an axis that spans more than this ratio is logarithmic
 # further out would squash the frontier, and is pinned to the edge instead.
 _ROOM, _LEAST_ROOM = 1.5, 2.0
 _FEW_DECADES = 2000.0
+_WITHIN_A_DECADE = 12.0  # a logarithmic axis up to here has ticks of its own choice
+_NEARLY_LINEAR = 3.0  # and up to here they are evenly spaced
+_TICKS, _STEPS = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0), (1.0, 2.0, 2.5, 5.0)  # of a decade
+_MOST_TICKS = 7
 _MARGIN = 0.06  # of the span, left free at each end
 _EDGE = 0.02  # of the span, between an edge and what is pinned to it
 
@@ -119,6 +123,24 @@ class Axis:
         """Whether a logarithmic axis has room for ticks between the powers of ten."""
         return self.high < _FEW_DECADES * self.low
 
+    @property
+    def ticks(self) -> list[float] | None:
+        """Ticks of a logarithmic axis too short for powers of ten; None where the usual ones do.
+
+        >>> fit_axis("loss", NO_UNIT, [0.55, 2.4], log=True).ticks
+        [0.6, 0.8, 1.0, 1.5, 2.0]
+        """
+        if not self.log or self.high > _WITHIN_A_DECADE * self.low:
+            return None
+        if self.high <= _NEARLY_LINEAR * self.low:
+            return _even_ticks(self.low, self.high, whole=self.counts)
+        start = math.floor(math.log10(self.low))
+        places = [tick * 10.0**power for power in (start, start + 1, start + 2) for tick in _TICKS]
+        found = [float(f"{at:g}") for at in places if self.low <= at <= self.high]
+        if self.counts:
+            found = [at for at in found if at.is_integer()]
+        return found[:: -(-len(found) // _MOST_TICKS) or 1]
+
     def shown(self, value: float) -> float:
         """A value in seconds or joules, in the axis's unit."""
         return value / self.unit.size
@@ -157,15 +179,17 @@ def near(core: Sequence[float], value: float) -> bool:
     return low / room <= value <= high * room
 
 
-def fit_axis(name: str, unit: Unit, values: Sequence[float]) -> Axis:
+def fit_axis(name: str, unit: Unit, values: Sequence[float], *, log: bool | None = None) -> Axis:
     """An axis that shows all values (in seconds or joules), logarithmic if they differ much.
+
+    log : whether to be logarithmic in any case (of values above 0), or never.
 
     >>> axis = fit_axis("time to target", time_unit(60.0), [60.0, 80.0])
     >>> axis.label, axis.log, axis.has(80.0), axis.has(100.0)
     ('time to target (s)', False, True, False)
     """
     low, high = min(values) / unit.size, max(values) / unit.size
-    log = low > 0 and high / low > _LOG_FROM
+    log = low > 0 and (high / low > _LOG_FROM if log is None else log)
     if low == high:  # a single value, or no energy at all, still needs an axis to stand on
         low, high = (0.9 * low, 1.1 * high) if high else (-1.0, 1.0)
     else:
@@ -175,14 +199,26 @@ def fit_axis(name: str, unit: Unit, values: Sequence[float]) -> Axis:
     return Axis(label=label, unit=unit, log=log, low=low, high=high, all_zero=all_zero)
 
 
-def count_axis(label: str, low: int, high: int) -> Axis:
+def count_axis(label: str, low: int, high: int, *, log: bool | None = None) -> Axis:
     """An axis of whole numbers that ends at `low` and `high`, or around them if they are one.
+
+    log : as of `fit_axis`.
 
     >>> count_axis("local steps E", 1, 62).log
     True
     """
-    log, pad = high > _LOG_FROM * low, 0.5 if low == high else 0.0
+    log, pad = high > _LOG_FROM * low if log is None else log, 0.5 if low == high else 0.0
     return Axis(label=label, unit=NO_UNIT, log=log, low=low - pad, high=high + pad, counts=True)
+
+
+def _even_ticks(low: float, high: float, *, whole: bool) -> list[float]:
+    """Multiples of the smallest round step that gives few enough of them."""
+    power = math.floor(math.log10(high - low)) - 1
+    steps = [step * 10.0**p for p in (power, power + 1, power + 2) for step in _STEPS]
+    allowed = [step for step in steps if not whole or step.is_integer()] or [1.0]
+    step = next((s for s in allowed if (high - low) / s < _MOST_TICKS), allowed[-1])
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [float(f"{step * count:.12g}") for count in range(first, last + 1)]
 
 
 def _widened(low: float, high: float, share: float, log: bool) -> tuple[float, float]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from threading import Lock
 from typing import Any, Protocol, TypeVar
 
+from fedplan.errors import InputError
 from fedplan.records import RoundRecord, RunRecord, Stop
 from fedplan.simulation import Clock, Job
 from fedplan.store import Store
@@ -30,6 +31,31 @@ class Engine(Protocol):
     ) -> Iterator[RunRecord]:
         """Make the runs, in the order of the jobs; `finished` hears of each at once."""
         ...
+
+
+class NoEngine:
+    """Makes no runs: for what must be in the store already."""
+
+    def __init__(self, num_clients: int, study: str) -> None:
+        self.num_clients = num_clients
+        self._study = study
+
+    def run_all(
+        self,
+        jobs: Iterable[Job],
+        stop: Stop,  # noqa: ARG002
+        *,
+        progress: Progress | None = None,  # noqa: ARG002
+        finished: Callable[[RunRecord], None] | None = None,  # noqa: ARG002
+    ) -> Iterator[RunRecord]:
+        """Refuse any job, and say which run is missing."""
+        for job in jobs:
+            raise InputError(
+                f"a run of study {self._study} is not in the store, or not all of it: "
+                f"clients-per-round={job.clients_per_round}, local-steps={job.local_steps}, seed "
+                f"{job.seed}. Run `fedplan run` with the same study, changes and --store first."
+            )
+        return iter(())
 
 
 class Archive:

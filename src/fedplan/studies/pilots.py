@@ -25,6 +25,7 @@ CLIENTS, FEW_CLIENTS = 10, 2
 MORE_STEPS, FEWER_STEPS = 1.75, 0.5  # times the E in the middle
 # How far the three pilots go at each stage: 1 is the first loss, 0 the target, between by ratio.
 DEPTHS = ((0.42, 0.5, 0.68), (0.3, 0.35, 0.5))
+FEWEST_ROUNDS = 12  # of a pilot: of fewer, rounding to whole rounds is most of the noise
 DEAREST = 1.5  # what a pilot may cost, in units of the first
 TOLERANCE = 0.05  # a plan that is most likely this near the best needs no further pilot
 Failure = Literal["diverged", "out of reach", "nothing to learn"]
@@ -81,7 +82,8 @@ class DesignedPilots:
         self._problem, self._budget = problem, budget
         self._settings = _settings(problem)
         self._runs: dict[tuple[int, int], RunRecord] = {}
-        self._stage, self._position = 0, 0
+        self._extended: set[tuple[int, int]] = set()  # in this stage
+        self._stage = 0
         self._first_loss: float | None = None
         self.descent: Descent | None = None
         self.plan: DescentPlan | None = None
@@ -110,47 +112,61 @@ class DesignedPilots:
 
     def ask(self) -> Trial | None:
         """The next pilot; None once there is a plan, or there cannot be one."""
-        if self.failure is not None or self._stage == len(DEPTHS):
-            return None
-        clients, steps = self._settings[self._position]
-        job = Job(clients_per_round=clients, local_steps=steps, seed=self._problem.seed)
-        if self._first_loss is None:  # it says how far pilots go, and any round tells it
-            return Trial(job=job, stop=Stop(max_rounds=1))
-        rounds = self._problem.max_rounds
-        first = self._runs.get(self._settings[0])
-        if self._position > 0 and first is not None:
-            spent = first.num_rounds * self._problem.round_cost(*self._settings[0])
-            share = DEAREST * spent / self._problem.round_cost(clients, steps)
-            rounds = min(rounds, max(1, math.ceil(share)))
-        level = self._level(self._stage, self._position)
-        return Trial(job=job, stop=Stop(max_rounds=rounds, target_loss=level))
+        while self.failure is None and self._stage < len(DEPTHS):
+            for position, setting in enumerate(self._settings):
+                if setting not in self._runs:
+                    return self._trial(setting, FEWEST_ROUNDS, self._problem.target_loss)
+                if self._lowest(setting) > self._level(position) and setting not in self._extended:
+                    return self._trial(setting, self._most_rounds(setting), self._level(position))
+            self._end_stage()
+        return None
 
     def tell(self, run: RunRecord) -> None:
         """What came of the pilot that was asked for."""
         setting = (run.clients_per_round, run.local_steps)
+        if setting in self._runs:
+            self._extended.add(setting)
         self._runs[setting] = run
         if run.status == "diverged":
             self.failure = "diverged"
-        elif self._first_loss is None:
+            return
+        if self._first_loss is None:
             self._first_loss = run.losses[0]
-            if self._first_loss is None or self._first_loss <= self._problem.target_loss:
-                self.failure = "nothing to learn"
-            return
-        elif self._position == 0 and run.status != "target":
+        if self._first_loss is None or self._first_loss <= self._problem.target_loss:
+            self.failure = "nothing to learn"
+        elif self._has_all_rounds(setting) and self._lowest(setting) > self._level(0):
             self.failure = "out of reach"
-        if self.failure is not None:
-            return
-        self._position += 1
-        if self._position == len(self._settings):
-            self._position = 0
-            self._end_stage()
 
-    def _level(self, stage: int, position: int) -> float:
+    def _has_all_rounds(self, setting: tuple[int, int]) -> bool:
+        """Whether this is the first pilot, which the study's rounds alone may end."""
+        return setting == self._settings[0] and setting in self._extended
+
+    def _trial(self, setting: tuple[int, int], rounds: int, loss: float) -> Trial:
+        clients, steps = setting
+        return Trial(
+            job=Job(clients_per_round=clients, local_steps=steps, seed=self._problem.seed),
+            stop=Stop(max_rounds=min(rounds, self._problem.max_rounds), target_loss=loss),
+        )
+
+    def _most_rounds(self, setting: tuple[int, int]) -> int:
+        first = self._settings[0]
+        if setting == first:
+            return self._problem.max_rounds
+        spent = self._runs[first].num_rounds * self._problem.round_cost(*first)
+        share = DEAREST * spent / self._problem.round_cost(*setting)
+        return max(self._runs[setting].num_rounds + 1, math.ceil(share))
+
+    def _lowest(self, setting: tuple[int, int]) -> float:
+        return min(loss for loss in self._runs[setting].losses if loss is not None)
+
+    def _level(self, position: int) -> float:
+        """The loss this pilot ends at, in this stage."""
         if self._first_loss is None:
             raise AssertionError("the first trial tells the first loss")
         target = self._problem.target_loss
-        depth = DEPTHS[stage][position]
-        return target * math.exp(depth * math.log(self._first_loss / target))
+        return target * math.exp(
+            DEPTHS[self._stage][position] * math.log(self._first_loss / target)
+        )
 
     def _end_stage(self) -> None:
         problem = self._problem
@@ -161,9 +177,14 @@ class DesignedPilots:
             problem.rate,
         )
         self.plan = plan_descent(
-            problem.fleet, self.descent, problem.objective, problem.constraints
+            problem.fleet,
+            self.descent,
+            problem.objective,
+            problem.constraints,
+            max_rounds=problem.max_rounds,
         )
         self._stage += 1
+        self._extended = set()
         settled = self.plan.regret <= TOLERANCE
         if self._stage < len(DEPTHS) and (settled or not self._affordable()):
             self._stage = len(DEPTHS)
@@ -174,7 +195,7 @@ class DesignedPilots:
             return False
         total = 0.0
         for position, setting in enumerate(self._settings):
-            needed = self.descent.rounds(*setting, self._level(self._stage, position))
+            needed = self.descent.rounds(*setting, self._level(position))
             total += float(needed) * self._problem.round_cost(*setting)
         return total <= self._budget * self.plan.forecast.prediction.cost
 
@@ -237,9 +258,7 @@ def _middle_steps(problem: PilotProblem, clients: int) -> float:
     per_round = objective.of_round(
         fleet.mean("comm_time_s"), clients * fleet.mean("comm_energy_j"), clients
     )
-    if not per_step > 0 or not per_round > 0:
-        per_step, per_round = per_step * 0 + 1.0, per_round * 0 + 20.0
-    balance = float(per_round / per_step)
+    balance = float(per_round / per_step) if per_step > 0 and per_round > 0 else 1.0
     return 1.2 * math.sqrt(balance / problem.rate.initial)
 
 

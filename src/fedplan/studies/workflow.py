@@ -10,17 +10,18 @@ import math
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from fedplan.errors import InputError
 from fedplan.records import RoundRecord, RunRecord
 from fedplan.simulation import Job
 from fedplan.store import Store
-from fedplan.studies.archive import Archive
+from fedplan.studies.archive import Archive, NoEngine
 from fedplan.studies.building import Experiment
 from fedplan.studies.paper_pilots import PaperPilots
 from fedplan.studies.pilots import DesignedPilots, PilotProblem, Trial
 from fedplan.theory.cost import Objective
+from fedplan.theory.descent import Descent
 from fedplan.theory.descent_plan import Forecast
 
 Status = Literal[
@@ -69,6 +70,7 @@ class Outcome:
     """Everything a study has come to.
 
     setting : (K, E) of the plan; None where there is none.
+    descent : what was fitted to the pilots; None with the paper's, or where they failed.
     forecast : what training with it was predicted to take; None where nothing was (the paper's
         pilots predict no rounds).
     measured : what it took; None where training was not begun.
@@ -76,6 +78,7 @@ class Outcome:
 
     status: Status
     setting: tuple[int, int] | None
+    descent: Descent | None
     regret: float | None
     forecast: Forecast | None
     pilots: tuple[RunRecord, ...]
@@ -109,12 +112,35 @@ def run_study(experiment: Experiment, store: Store, *, report: Report | None = N
 
     What is in the store already is not trained again.
     """
-    objective = experiment.objective
-    problem = _problem(experiment)
-    archive = experiment.archive(store)
+    problem = pilot_problem(experiment)
     entry = store.save_study(
         experiment.study.name, experiment.study.configuration(), experiment.settings
     )
+
+    def note(step: str, value: Any) -> None:
+        store.save_step(entry, step, value)
+
+    return _follow(experiment, problem, experiment.archive(store), note, report)
+
+
+def recall_study(experiment: Experiment, store: Store) -> Outcome:
+    """What a study that was run has come to, from the store alone: nothing is trained or written.
+
+    A study of which a run is missing is refused.
+    """
+    archive = experiment.archive(store, NoEngine(experiment.num_clients, experiment.study.name))
+    return _follow(experiment, pilot_problem(experiment), archive, _forget, None)
+
+
+def _follow(
+    experiment: Experiment,
+    problem: PilotProblem,
+    archive: Archive,
+    note: Callable[[str, Any], None],
+    report: Report | None,
+) -> Outcome:
+    """The whole way from the first pilot; `note` hears what was decided."""
+    objective = experiment.objective
     table = experiment.study.planning
     pilots: DesignedPilots | PaperPilots
     if table.pilots == "paper":
@@ -123,13 +149,15 @@ def run_study(experiment: Experiment, store: Store, *, report: Report | None = N
         pilots = DesignedPilots(problem, table.pilot_budget)
     while (trial := pilots.ask()) is not None:
         pilots.tell(_run(archive, trial, report))
-        store.save_step(entry, "pilots", [_summary(run) for run in pilots.runs])
+        note("pilots", [_summary(run) for run in pilots.runs])
     bill = Bill.of(pilots.runs, objective)
     choice = pilots.choice
+    descent = pilots.descent if isinstance(pilots, DesignedPilots) else None
     if choice.status != "chosen":
         return Outcome(
             status=choice.status,
             setting=None,
+            descent=descent,
             regret=None,
             forecast=None,
             pilots=pilots.runs,
@@ -140,15 +168,14 @@ def run_study(experiment: Experiment, store: Store, *, report: Report | None = N
     if choice.setting is None:
         raise AssertionError("what was chosen is a setting")
     clients, steps = choice.setting
-    store.save_step(
-        entry, "plan", {"clients_per_round": clients, "local_steps": steps, "why": choice.message}
-    )
+    note("plan", {"clients_per_round": clients, "local_steps": steps, "why": choice.message})
     measured = _train(experiment, archive, clients, steps, report)
-    store.save_step(entry, "training", {"reached": measured.reached, "of": len(measured.runs)})
+    note("training", {"reached": measured.reached, "of": len(measured.runs)})
     status, verdict = _verdict(experiment, measured, choice.forecast)
     return Outcome(
         status=status,
         setting=choice.setting,
+        descent=descent,
         regret=choice.regret,
         forecast=choice.forecast,
         pilots=pilots.runs,
@@ -158,7 +185,12 @@ def run_study(experiment: Experiment, store: Store, *, report: Report | None = N
     )
 
 
-def _problem(experiment: Experiment) -> PilotProblem:
+def _forget(step: str, value: Any) -> None:
+    """Keep nothing."""
+
+
+def pilot_problem(experiment: Experiment) -> PilotProblem:
+    """What pilots of this study need to know; a study without devices or target is refused."""
     target, fleet = experiment.stop.target_loss, experiment.fleet
     problems = []
     if fleet is None:

@@ -45,12 +45,18 @@ PARAMETERS = (
 )
 PRIOR = {
     "time": (0.0, 10.0),
-    "loss_power": (1.6, 0.8),
+    "loss_power": (2.6, 0.7),
     "steps_share": (-0.6, 0.7),
     "steps_power": (3.0, 0.5),
     "sampling_share": (-0.65, 0.5),
-    "sampling_power": (0.0, 0.7),
-    "curvature": (0.5, 0.5),
+    "sampling_power": (0.7, 0.7),
+    "curvature": (1.2, 0.5),
+}
+# With a harmonic schedule time is the logarithm of the rounds, and grows more evenly.
+HARMONIC_PRIOR = PRIOR | {
+    "loss_power": (1.0, 0.3),
+    "sampling_power": (-0.7, 0.7),
+    "curvature": (0.0, 0.4),
 }
 COHORT_NOISE = 0.22  # of the rounds, at K = 1; the same for pilots that drew the same cohorts
 PILOT_NOISE = 0.05  # of the rounds, of every pilot by itself: what the form does not explain
@@ -167,7 +173,7 @@ def learning_time(
 def fit_descent(
     curves: Sequence[Curve], num_clients: int, target_loss: float, rate: LearningRate
 ) -> Descent:
-    """The likeliest descent given the pilots' curves and `PRIOR`, and its covariance.
+    """The likeliest descent given the pilots' curves and the prior, and its covariance.
 
     Pilots with the same K and seed drew the same cohorts, so what is random in them is shared and
     says nothing against the difference between them.
@@ -184,9 +190,10 @@ def fit_descent(
     own = len(PARAMETERS)
     shared = {cohort: own + position for position, cohort in enumerate(cohorts)}
     alone = own + len(cohorts)
-    means = np.array([mean for mean, _ in PRIOR.values()] + [0.0] * (len(cohorts) + len(measured)))
+    prior = prior_of(rate)
+    means = np.array([mean for mean, _ in prior.values()] + [0.0] * (len(cohorts) + len(measured)))
     spreads = np.array(
-        [spread for _, spread in PRIOR.values()]
+        [spread for _, spread in prior.values()]
         + [_cohort_noise(clients, num_clients) for clients, _ in cohorts]
         + [PILOT_NOISE] * len(measured)
     )
@@ -221,8 +228,13 @@ def fit_descent(
         rate=rate,
         parameters=fit.x[:own],
         covariance=covariance,
-        reach=(max(1, math.ceil(fewest / 2)), max(1, min(steps) // 2), 2 * max(steps)),
+        reach=(max(1, math.ceil(fewest / 2)), min(steps), 2 * max(steps)),
     )
+
+
+def prior_of(rate: LearningRate) -> dict[str, tuple[float, float]]:
+    """Mean and standard deviation of every parameter before any pilot."""
+    return HARMONIC_PRIOR if rate.schedule == "harmonic" else PRIOR
 
 
 def _cohort_noise(clients_per_round: int, num_clients: int) -> float:

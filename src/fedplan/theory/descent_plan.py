@@ -29,6 +29,7 @@ from fedplan.theory.grid import (
 
 DRAWS = 100
 QUANTILE = 0.9  # of the regrets over what is possible: the one that is made small
+CUT_OFF = 10.0  # what a round costs more of a training that does not arrive in the rounds allowed
 _NEVER = 1e9  # rounds
 
 
@@ -71,7 +72,9 @@ def forecast(
     """Rounds, seconds, joules and cost of training to the target with (K, E)."""
     drawn = descent.rounds(clients_per_round, local_steps, parameters=descent.draws(DRAWS * 10))
     tail = (1.0 - CONFIDENCE) / 2.0
-    low, rounds, high = np.quantile(np.minimum(drawn, _NEVER), [tail, 0.5, 1.0 - tail])
+    low, rounds, high = (
+        float(np.quantile(drawn, share, method="higher")) for share in (tail, 0.5, 1.0 - tail)
+    )
     seconds = round_time_s(fleet, clients_per_round, local_steps)
     joules = float(round_energy_j(fleet, clients_per_round, local_steps))
     cost = float(objective.of_round(seconds, joules, clients_per_round))
@@ -79,19 +82,27 @@ def forecast(
         prediction=Prediction(
             clients_per_round=clients_per_round,
             local_steps=local_steps,
-            expected_rounds=float(rounds),
+            expected_rounds=rounds,
             time_s=seconds * rounds,
             energy_j=joules * rounds,
             cost=cost * rounds,
         ),
-        rounds_interval=(float(low), float(high)),
+        rounds_interval=(low, high),
     )
 
 
 def plan_descent(
-    fleet: Fleet, descent: Descent, objective: Objective, constraints: Constraints | None = None
+    fleet: Fleet,
+    descent: Descent,
+    objective: Objective,
+    constraints: Constraints | None = None,
+    *,
+    max_rounds: float = math.inf,
 ) -> DescentPlan:
     """Choose (K, E) by regret: the high quantile of what it costs above the best is smallest.
+
+    max_rounds : where training is cut off. Unlike a limit in `constraints` it rules nothing out,
+        but not arriving counts `CUT_OFF` times.
 
     The cost of an average guess would protect from nothing; a choice that is rarely far from the
     best is what a few short pilots can promise. No K or E is chosen that they say little of.
@@ -100,7 +111,7 @@ def plan_descent(
     best: tuple[float, int, int] | None = None
     # Where every setting costs nothing the quickest is the useful one.
     searched = Objective.weighted(0.0) if costs_nothing(fleet, objective) else objective
-    for table in _closing_in(fleet, descent, searched, limits):
+    for table in _closing_in(fleet, descent, searched, limits, max_rounds):
         best = table.best()
         if best is None:
             return _infeasible(limits)
@@ -108,6 +119,8 @@ def plan_descent(
         raise AssertionError("there is always a first lattice")
     regret, clients, steps = best
     expected = forecast(fleet, descent, objective, clients, steps)
+    if math.isinf(expected.prediction.expected_rounds):
+        return _never(clients, steps)
     low, high = expected.rounds_interval
     message = (
         f"Use {clients:,} of {len(fleet):,} clients per round and {steps:,} local "
@@ -116,6 +129,27 @@ def plan_descent(
         f"{expected.prediction.rounds:,} rounds ({low:,.0f} to {high:,.0f})."
     )
     return DescentPlan(status="chosen", forecast=expected, regret=regret, message=message)
+
+
+def _never(clients: int, steps: int) -> DescentPlan:
+    message = (
+        f"Even the best setting, {clients:,} clients per round and {steps:,} local steps, most "
+        "likely never reaches the target: the learning rate has died out before. Let it decay more "
+        "slowly, or raise the target loss."
+    )
+    return DescentPlan(status="infeasible", forecast=None, regret=math.nan, message=message)
+
+
+def settings_within_reach(
+    fleet: Fleet, descent: Descent, limits: Constraints
+) -> tuple[tuple[int, int], tuple[int, int]]:
+    """The smallest and largest K and E that the pilots say something of and the limits allow."""
+    fewest, low_e, high_e = descent.reach
+    low_k, high_k = limits.clients_range(len(fleet))
+    if limits.min_clients_per_round is None:
+        low_k = min(fewest, high_k)
+    low_e = limits.min_local_steps or min(low_e, limits.max_local_steps or low_e)
+    return (low_k, high_k), (low_e, max(low_e, limits.max_local_steps or high_e))
 
 
 def _infeasible(limits: Constraints) -> DescentPlan:
@@ -138,6 +172,7 @@ class _Table:
         descent: Descent,
         objective: Objective,
         limits: Constraints,
+        max_rounds: float,
         ks: IntArray,
         es: IntArray,
     ) -> None:
@@ -145,7 +180,8 @@ class _Table:
         k, e = ks[:, np.newaxis], es[np.newaxis, :]
         seconds, joules = round_times_s(fleet, ks, es), round_energy_j(fleet, k, e)
         rounds = np.minimum(descent.rounds(k, e, parameters=descent.draws(DRAWS)), _NEVER)
-        self.costs: FloatArray = objective.of_round(seconds, joules, k) * rounds
+        counted = np.where(rounds > max_rounds, CUT_OFF * rounds, rounds)
+        self.costs: FloatArray = objective.of_round(seconds, joules, k) * counted
         if limits.limits_totals:
             met = limits.met(seconds * rounds, joules * rounds, rounds)
             self.costs[:, met.mean(axis=0) < QUANTILE] = np.inf
@@ -162,20 +198,19 @@ class _Table:
 
 
 def _closing_in(
-    fleet: Fleet, descent: Descent, objective: Objective, limits: Constraints
+    fleet: Fleet,
+    descent: Descent,
+    objective: Objective,
+    limits: Constraints,
+    max_rounds: float,
 ) -> Iterator[_Table]:
     """Ever finer lattices around the best choice of the one before, down to whole numbers."""
-    fewest, low_e, high_e = descent.reach
-    low_k, high_k = limits.clients_range(len(fleet))
-    if limits.min_clients_per_round is None:
-        low_k = min(fewest, high_k)
-    low_e = limits.min_local_steps or min(low_e, limits.max_local_steps or low_e)
-    high_e = max(low_e, limits.max_local_steps or high_e)
+    clients, steps = settings_within_reach(fleet, descent, limits)
     size = affordable_lattice(fleet.count.size)
-    ks, es = lattice(low_k, high_k, size), lattice(low_e, high_e, size)
+    ks, es = lattice(*clients, size), lattice(*steps, size)
     lowest: FloatArray | None = None
     while True:
-        table = _Table(fleet, descent, objective, limits, ks, es)
+        table = _Table(fleet, descent, objective, limits, max_rounds, ks, es)
         if lowest is not None:  # what was cheapest on a coarser lattice still counts
             table.lowest = np.minimum(table.lowest, lowest)
         yield table
@@ -183,9 +218,9 @@ def _closing_in(
         found = table.best()
         if found is None:
             return
-        _, clients, steps = found
-        ks_next = between_neighbours(ks, int(np.searchsorted(ks, clients)), size)
-        es_next = between_neighbours(es, int(np.searchsorted(es, steps)), size)
+        _, best_k, best_e = found
+        ks_next = between_neighbours(ks, int(np.searchsorted(ks, best_k)), size)
+        es_next = between_neighbours(es, int(np.searchsorted(es, best_e)), size)
         if ks_next.size <= 3 and es_next.size <= 3:
             return
         ks, es = ks_next, es_next

@@ -74,9 +74,9 @@ class LearningRate:
         if self.schedule == "harmonic":
             return _inverse_harmonic(t)
         if self._decays:
-            left = np.maximum(1.0 - t * (1.0 - self.decay), 0.0)
+            spent = np.minimum(t * (1.0 - self.decay), 1.0)
             with np.errstate(divide="ignore"):
-                return np.asarray(np.log(left) / math.log(self.decay))
+                return np.asarray(np.log1p(-spent) / math.log(self.decay))
         return t
 
     def slope(self, rounds: ArrayLike) -> FloatArray:

@@ -1,0 +1,114 @@
+"""Exhaustive grids: rounds to the target of every (K, E, seed), as a small file.
+
+    python reproduction/grid.py setup3
+    python reproduction/grid.py setup3 --seeds 10 data-seed=11
+
+Every finished run is a row of a file in reproduction/results; the same command later goes on where
+it stopped. Cohorts follow from seed and round, so these rows are all it takes to price the runs for
+any devices and any weight: see optimality.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from fedplan.simulation import Job
+from fedplan.studies import read_study
+from fedplan.studies.building import build_experiment
+from fedplan.studies.sweep import grid_jobs
+
+HERE = Path(__file__).parent
+NEVER = 0  # rounds, in a file: the target was not reached in the rounds allowed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grid:
+    """The settings and seeds of a setup that are tried."""
+
+    clients_per_round: tuple[int, ...]
+    local_steps: tuple[int, ...]
+    seeds: int
+
+
+GRIDS = {
+    "setup1": Grid(
+        clients_per_round=(1, 2, 4, 7, 10, 15, 20),
+        local_steps=(40, 60, 80, 100, 120, 150, 200, 300),
+        seeds=20,
+    ),
+    "setup2": Grid(clients_per_round=(5, 10, 20, 40), local_steps=(10, 15, 22, 33, 50), seeds=2),
+    "setup3": Grid(
+        clients_per_round=(1, 2, 3, 5, 10, 20, 50, 100),
+        local_steps=(10, 15, 20, 30, 45, 70, 100, 150),
+        seeds=50,
+    ),
+}
+
+
+def results_path(setup: str, overrides: list[str]) -> Path:
+    """Where the rows of a setup are."""
+    name = "-".join([setup, *(text.replace("=", "-") for text in overrides)])
+    return HERE / "results" / f"grid-{name}.csv"
+
+
+def read_rounds(path: Path) -> dict[Job, int]:
+    """Rounds of every finished run; `NEVER` where it did not arrive."""
+    if not path.exists():
+        return {}
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.reader(file) if len(row) == 4][1:]
+    return {
+        Job(clients_per_round=int(k), local_steps=int(e), seed=int(seed)): int(rounds)
+        for k, e, seed, rounds in rows
+    }
+
+
+def make_runs(setup: str, overrides: list[str], jobs: list[Job]) -> dict[Job, int]:
+    """Rounds to the target of these jobs; those that are missing are trained, and kept."""
+    path = results_path(setup, overrides)
+    done = read_rounds(path)
+    missing = [job for job in jobs if job not in done]
+    if not missing:
+        return done
+    experiment = build_experiment(read_study(setup, overrides))
+    experiment.simulator.warm_up()
+    path.parent.mkdir(exist_ok=True)
+    fresh = not path.exists()
+    start = time.perf_counter()
+    with path.open("a", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        if fresh:
+            writer.writerow(("clients_per_round", "local_steps", "seed", "rounds"))
+        runs = experiment.simulator.run_all(missing, experiment.stop)
+        for count, (job, run) in enumerate(zip(missing, runs, strict=True), start=1):
+            done[job] = run.num_rounds if run.status == "target" else NEVER
+            writer.writerow((job.clients_per_round, job.local_steps, job.seed, done[job]))
+            file.flush()
+            left = (time.perf_counter() - start) / count * (len(missing) - count)
+            print(f"\r{count} of {len(missing)} runs, {left:.0f} s left ", end="", file=sys.stderr)
+    print(file=sys.stderr)
+    return done
+
+
+def main() -> None:
+    """Train what is missing of a grid."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("setup", choices=GRIDS)
+    parser.add_argument("overrides", nargs="*", metavar="key=value", help="of the study")
+    parser.add_argument("--seeds", type=int, help="runs a setting (default: as the setup's grid)")
+    options = parser.parse_intermixed_args()
+    grid = GRIDS[options.setup]
+    seeds = range(options.seeds or grid.seeds)
+    jobs = grid_jobs(grid.clients_per_round, grid.local_steps, seeds)
+    make_runs(options.setup, options.overrides, jobs)
+
+
+if __name__ == "__main__":
+    main()

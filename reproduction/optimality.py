@@ -1,0 +1,237 @@
+"""Optimality, measured: what plans made from pilots cost, above the best setting of a whole grid.
+
+    python reproduction/optimality.py setup3
+    python reproduction/optimality.py setup3 --grid-seeds 10 data-seed=11
+    python reproduction/optimality.py setup3 --fleet distribution=lognormal step-time-sd-s=0.1 ...
+
+The best setting is chosen on every other seed of the grid (grid.py) and priced on the seeds
+between, with the devices that really took part; a planned setting is priced on the same seeds.
+Pilots have seeds of their own. One row a plan is written to reproduction/results.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import math
+import statistics
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from grid import GRIDS, HERE, NEVER, make_runs
+
+from fedplan.models.draws import draw_cohort
+from fedplan.simulation import Clock, Job
+from fedplan.studies import read_study
+from fedplan.studies.building import Experiment, build_experiment
+from fedplan.studies.paper_pilots import PaperPilots
+from fedplan.studies.pilots import DesignedPilots
+from fedplan.studies.summary import RunSummary
+from fedplan.studies.sweep import empirical_optimum, grid_jobs, make_cells
+from fedplan.studies.workflow import Bill, pilot_problem
+from fedplan.theory.cost import Objective
+
+METHODS = ("designed", "paper")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One plan and what it cost; `regret` is above the best of the grid."""
+
+    energy_weight: float
+    method: str
+    pilot_seed: int
+    clients_per_round: int
+    local_steps: int
+    cost: float
+    best_clients_per_round: int
+    best_local_steps: int
+    best_cost: float
+    regret: float
+    pilots_share: float
+    predicted_rounds: float | None
+    rounds: float
+
+
+class Truth:
+    """What runs cost on one fleet, from their rounds alone."""
+
+    def __init__(self, setup: str, overrides: list[str], experiment: Experiment) -> None:
+        if experiment.fleet is None:
+            raise ValueError("costs need devices")
+        self._setup, self._overrides = setup, overrides
+        self._num_clients = experiment.num_clients
+        self._clock = Clock(experiment.fleet, self._num_clients)
+        self._priced: dict[Job, RunSummary] = {}
+
+    def outcomes(self, jobs: list[Job]) -> list[RunSummary]:
+        """The runs of these jobs, priced; what is missing is trained."""
+        rounds = make_runs(self._setup, self._overrides, jobs)
+        for job in jobs:
+            if job not in self._priced:
+                self._priced[job] = self._price(job, rounds[job])
+        return [self._priced[job] for job in jobs]
+
+    def _price(self, job: Job, rounds: int) -> RunSummary:
+        arrived = rounds != NEVER
+        cohorts = (
+            draw_cohort(job.seed, number, self._num_clients, job.clients_per_round).tolist()
+            for number in range(1, rounds + 1 if arrived else 1)
+        )
+        costs = self._clock.round_costs(list(cohorts), job.local_steps)
+        return RunSummary(
+            clients_per_round=job.clients_per_round,
+            local_steps=job.local_steps,
+            seed=job.seed,
+            status="target" if arrived else "rounds",
+            rounds=rounds,
+            time_s=math.fsum(seconds for seconds, _ in costs),
+            energy_j=math.fsum(joules for _, joules in costs),
+            final_loss=None,
+        )
+
+
+def plan(experiment: Experiment, method: str) -> tuple[DesignedPilots | PaperPilots, Bill]:
+    """The plan from pilots, and what they cost."""
+    problem, table = pilot_problem(experiment), experiment.study.planning
+    pilots: DesignedPilots | PaperPilots
+    if method == "paper":
+        pilots = PaperPilots(problem, table)
+    else:
+        pilots = DesignedPilots(problem, table.pilot_budget)
+    while (trial := pilots.ask()) is not None:
+        job = trial.job
+        run = experiment.simulator.run(
+            job.clients_per_round, job.local_steps, trial.stop, seed=job.seed
+        )
+        pilots.tell(run)
+    return pilots, Bill.of(pilots.runs, experiment.objective)
+
+
+def measure(
+    setup: str,
+    overrides: list[str],
+    fleet: list[str],
+    weights: Iterable[float],
+    pilot_seeds: Iterable[int],
+    grid_seeds: int,
+) -> list[Row]:
+    """Plan for every weight and pilot seed by both methods, and price the plans."""
+    grid = GRIDS[setup]
+    base = build_experiment(read_study(setup, [*overrides, *fleet]))
+    truth = Truth(setup, overrides, base)
+    everywhere = truth.outcomes(
+        grid_jobs(grid.clients_per_round, grid.local_steps, range(grid_seeds))
+    )
+    checking = range(1, grid_seeds, 2) if grid_seeds > 1 else range(1)
+    rows = []
+    for weight in weights:
+        objective = Objective.weighted(weight)
+        best = empirical_optimum(everywhere, objective)
+        if best is None:
+            raise ValueError("no setting of the grid reaches the target with every seed")
+        for method in METHODS:
+            for seed in pilot_seeds:
+                keys = [f"energy-weight={weight}", f"pilot-seed={seed}", f"pilots={method}"]
+                experiment = build_experiment(read_study(setup, [*overrides, *fleet, *keys]))
+                pilots, bill = plan(experiment, method)
+                choice = pilots.choice
+                if choice.setting is None:
+                    print(f"weight {weight}, {method}, pilots {seed}: {choice.message}")
+                    continue
+                clients, steps = choice.setting
+                jobs = [Job(clients_per_round=clients, local_steps=steps, seed=s) for s in checking]
+                made = truth.outcomes(jobs)
+                (priced,) = make_cells(made, objective)
+                expected = choice.forecast
+                rows.append(
+                    Row(
+                        energy_weight=weight,
+                        method=method,
+                        pilot_seed=seed,
+                        clients_per_round=clients,
+                        local_steps=steps,
+                        cost=priced.cost,
+                        best_clients_per_round=best.clients_per_round,
+                        best_local_steps=best.local_steps,
+                        best_cost=best.cost,
+                        regret=priced.cost / best.cost - 1.0,
+                        pilots_share=bill.cost / priced.cost,
+                        predicted_rounds=expected.prediction.expected_rounds if expected else None,
+                        rounds=priced.rounds if math.isfinite(priced.cost) else math.inf,
+                    )
+                )
+                print(
+                    f"weight {weight:.1f}, {method}, pilots {seed}: K={clients}, E={steps}, regret "
+                    f"{rows[-1].regret:+.1%} (best K={best.clients_per_round}, "
+                    f"E={best.local_steps}), pilots {rows[-1].pilots_share:.2f} of training",
+                    flush=True,
+                )
+    return rows
+
+
+def write_rows(path: Path, rows: list[Row]) -> None:
+    """All rows, in place of an old file."""
+    path.parent.mkdir(exist_ok=True)
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, fieldnames=asdict(rows[0]).keys(), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(asdict(row) for row in rows)
+
+
+def print_summary(rows: list[Row]) -> None:
+    """Mean and largest regret over the weights: of every set of pilots, and of all of them.
+
+    A plan that does not reach the target with every seed has no regret; those are counted apart.
+    """
+    print("\n| method | pilots | mean regret | largest | never | pilots' share of training |")
+    print("|---|---|---|---|---|---|")
+    for method in METHODS:
+        chosen = [row for row in rows if row.method == method]
+        seeds = sorted({row.pilot_seed for row in chosen})
+        for name, own in (
+            *((str(s), [row for row in chosen if row.pilot_seed == s]) for s in seeds),
+            (f"all {len(seeds)}", chosen),
+        ):
+            arrived = [row for row in own if math.isfinite(row.regret)]
+            regrets = [row.regret for row in arrived]
+            share = statistics.fmean(row.pilots_share for row in arrived)
+            print(
+                f"| {method} | {name} | {statistics.fmean(regrets):.1%} | {max(regrets):.1%} | "
+                f"{len(own) - len(arrived)} of {len(own)} | {share:.2f} |"
+            )
+
+
+def main() -> None:
+    """Measure one setup."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("setup", choices=GRIDS)
+    parser.add_argument("overrides", nargs="*", metavar="key=value", help="of the study")
+    parser.add_argument("--fleet", nargs="*", default=[], metavar="key=value", help="other devices")
+    parser.add_argument("--pilot-seeds", type=int, default=5, help="sets of pilots (default: 5)")
+    parser.add_argument("--grid-seeds", type=int, help="runs a setting (default: the grid's)")
+    parser.add_argument("--weights", type=float, nargs="*", help="energy weights")
+    options = parser.parse_intermixed_args()
+    weights = options.weights
+    if weights is None:
+        tenths = range(11) if options.setup == "setup3" else range(1)
+        weights = [tenth / 10 for tenth in tenths]
+    seeds = range(1_000_000, 1_000_000 + options.pilot_seeds)
+    rows = measure(
+        options.setup,
+        options.overrides,
+        options.fleet,
+        weights,
+        seeds,
+        options.grid_seeds or GRIDS[options.setup].seeds,
+    )
+    words = [text.replace("=", "-") for text in [*options.overrides, *options.fleet]]
+    write_rows(HERE / "results" / f"optimality-{'-'.join([options.setup, *words])}.csv", rows)
+    print_summary(rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+"""Cost against the energy weight, beside the best measured, and how time trades for energy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fedplan.figures.lines import Line, LinePanel, LinesFigure, known, numbers
+from fedplan.figures.units import NO_UNIT, energy_unit, fit_axis, time_unit
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import ArrayLike
+
+    from fedplan.theory.fleet import FloatArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MethodCosts:
+    """What a method's settings take, one number an energy weight; NaN where that is not known.
+
+    relative_cost : over the lowest cost measured at the same weight.
+    relative_error : its standard error, or the like; None where there is none.
+    time_s, energy_j : to the target; None leaves the method out of the trade-off.
+    """
+
+    relative_cost: ArrayLike
+    relative_error: ArrayLike | None = None
+    time_s: ArrayLike | None = None
+    energy_j: ArrayLike | None = None
+
+
+def cost_against_weight_data(
+    energy_weights: Sequence[float],
+    methods: Mapping[str, MethodCosts],
+    *,
+    title: str = "Cost against the energy weight",
+    note: str = "",
+) -> LinesFigure:
+    """Data of the figure; "fedplan", "paper" and "best measured" look the same in every figure.
+
+    >>> data = cost_against_weight_data([0.0, 0.5, 1.0], {
+    ...     "fedplan": MethodCosts(relative_cost=[1.02, 1.05, 1.01]),
+    ...     "best measured": MethodCosts(relative_cost=[1, 1, 1]),
+    ... })
+    >>> data.names, data.panels[0].y.label
+    (('fedplan', 'best measured'), 'cost / the lowest measured')
+    """
+    weights = np.asarray(energy_weights, dtype=np.float64)
+    lines = [_cost_line(name, weights, found) for name, found in methods.items()]
+    xs, ys = known(lines)
+    panels = [
+        LinePanel(
+            title="Cost to the target",
+            x=fit_axis("energy weight", NO_UNIT, xs, log=False),
+            y=fit_axis("cost / the lowest measured", NO_UNIT, [*ys, 1.0]),
+            lines=tuple(lines),
+        )
+    ]
+    traded = {
+        name: found
+        for name, found in methods.items()
+        if found.time_s is not None and found.energy_j is not None
+    }
+    if traded:
+        panels.append(_trade_off(weights, traded))
+    return LinesFigure(
+        title=title, panels=tuple(panels), columns=len(panels), spread="bars", note=note
+    )
+
+
+def _cost_line(name: str, weights: FloatArray, found: MethodCosts) -> Line:
+    error = found.relative_error
+    return Line(
+        name=name,
+        x=weights,
+        y=numbers(found.relative_cost, weights.shape, f"relative_cost of {name}"),
+        spread=np.empty(0)
+        if error is None
+        else numbers(error, weights.shape, f"relative_error of {name}"),
+    )
+
+
+def _trade_off(weights: FloatArray, methods: Mapping[str, MethodCosts]) -> LinePanel:
+    ends = (f"{weights[0]:g}", f"{weights[-1]:g}")
+    times = {
+        name: numbers(found.time_s, weights.shape, f"time_s of {name}")
+        for name, found in methods.items()
+        if found.time_s is not None
+    }
+    slowest = max(times, key=lambda name: float(np.nanmean(times[name])))
+    lines = [
+        Line(
+            name=name,
+            x=times[name],
+            y=numbers(found.energy_j, weights.shape, f"energy_j of {name}"),
+            spread=np.empty(0),
+            # Beside the outermost line there is room to say which end is which.
+            ends=ends if name == slowest else ("", ""),
+        )
+        for name, found in methods.items()
+        if found.energy_j is not None
+    ]
+    xs, ys = known(lines)
+    return LinePanel(
+        title=f"Time against energy, energy weights {ends[0]} to {ends[1]}",
+        x=fit_axis("time to target", time_unit(float(np.median(xs))), xs),
+        y=fit_axis("energy to target", energy_unit(float(np.median(ys))), ys),
+        lines=tuple(lines),
+    )

@@ -1,0 +1,112 @@
+"""Total time to the target: against E for several K, and against K for several E."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fedplan.errors import InputError
+from fedplan.figures.lines import Line, LinePanel, LinesFigure, known
+from fedplan.figures.units import NO_UNIT, fit_axis, time_unit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from fedplan.records import RunRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TotalTime:
+    """Seconds to the target with one (K, E): the mean over seeds, and the standard deviation."""
+
+    clients_per_round: int
+    local_steps: int
+    mean_s: float
+    sd_s: float = 0.0
+
+
+def total_times(runs: Sequence[RunRecord]) -> list[TotalTime]:
+    """The average of every (K, E), over the runs that reached their target."""
+    groups: dict[tuple[int, int], list[float]] = {}
+    for run in runs:
+        if run.status == "target":
+            groups.setdefault((run.clients_per_round, run.local_steps), []).append(run.time_s)
+    return [
+        TotalTime(
+            clients_per_round=clients,
+            local_steps=steps,
+            mean_s=statistics.fmean(times),
+            sd_s=statistics.stdev(times) if len(times) > 1 else 0.0,
+        )
+        for (clients, steps), times in sorted(groups.items())
+    ]
+
+
+def total_time_data(totals: Sequence[TotalTime], *, title: str, note: str = "") -> LinesFigure:
+    """Data of the figure; a panel has the lines that have at least two points.
+
+    >>> times = {(2, 5): 30.0, (2, 10): 20.0, (4, 5): 25.0, (4, 10): 18.0}
+    >>> totals = [TotalTime(clients_per_round=k, local_steps=e, mean_s=t)
+    ...     for (k, e), t in times.items()]
+    >>> data = total_time_data(totals, title="demo")
+    >>> [[line.name for line in panel.lines] for panel in data.panels]
+    [['K=2', 'K=4'], ['E=5', 'E=10']]
+    """
+    panels = [
+        panel
+        for panel in (
+            _panel(totals, "K", "local steps E", lambda t: (t.clients_per_round, t.local_steps)),
+            _panel(
+                totals, "E", "clients per round K", lambda t: (t.local_steps, t.clients_per_round)
+            ),
+        )
+        if panel is not None
+    ]
+    if not panels:
+        raise InputError(
+            "total times need two settings with the same K or the same E. Add more of either."
+        )
+    return LinesFigure(
+        title=title, panels=tuple(panels), columns=len(panels), spread="bars", note=note
+    )
+
+
+def _panel(
+    totals: Sequence[TotalTime],
+    symbol: str,
+    label: str,
+    fixed_and_varied: Callable[[TotalTime], tuple[int, int]],
+) -> LinePanel | None:
+    groups: dict[int, list[tuple[int, TotalTime]]] = {}
+    for total in totals:
+        fixed, varied = fixed_and_varied(total)
+        if math.isfinite(total.mean_s):
+            groups.setdefault(fixed, []).append((varied, total))
+    lines = [
+        _line(f"{symbol}={fixed:,}", sorted(group, key=lambda item: item[0]))
+        for fixed, group in sorted(groups.items())
+        if len(group) > 1
+    ]
+    if not lines:
+        return None
+    xs, ys = known(lines)
+    return LinePanel(
+        title="",
+        x=replace(fit_axis(label, NO_UNIT, xs), counts=True),
+        y=fit_axis("time to target", time_unit(statistics.median(ys)), ys),
+        lines=tuple(lines),
+    )
+
+
+def _line(name: str, points: Sequence[tuple[int, TotalTime]]) -> Line:
+    spread = np.array([total.sd_s for _, total in points])
+    return Line(
+        name=name,
+        x=np.array([varied for varied, _ in points], dtype=np.float64),
+        y=np.array([total.mean_s for _, total in points]),
+        spread=spread if spread.any() else np.empty(0),
+    )

@@ -1,0 +1,220 @@
+"""The descent: what it says, that it is found again, and that plans on it are good ones."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fedplan import Constraints, Fleet, InputError, Objective, draw_fleet
+from fedplan.theory.cost import round_energy_j
+from fedplan.theory.descent import Curve, Descent, fit_descent, learning_time, prior_of
+from fedplan.theory.descent_plan import QUANTILE, forecast, plan_descent
+from fedplan.theory.grid import round_times_s, upper_quantile
+from fedplan.theory.learning_rate import LearningRate
+
+N, TARGET, FIRST = 50, 0.5, 2.3
+RATES = {
+    "constant": LearningRate(initial=0.05),
+    "harmonic": LearningRate(initial=0.1, schedule="harmonic"),
+    "exponential": LearningRate(initial=0.02, schedule="exponential", decay=0.998),
+}
+FLEET = draw_fleet(
+    N, step_time_s=(0.1, 0.03), comm_time_s=(2.0, 0.6), step_energy_j=(1e-3, 3e-4),
+    comm_energy_j=(2e-2, 6e-3), seed=3,
+)  # fmt: skip
+
+
+def true_descent(rate, **changes):
+    """One the prior allows, and no pilot was needed for."""
+    likeliest = {name: mean for name, (mean, _) in prior_of(rate).items()}
+    likeliest["time"] = math.log(float(rate.time(60.0)))
+    likeliest |= {"curvature": 0.0, "sampling_power": 0.5}  # every part falls from the start
+    values = np.array(list({**likeliest, **changes}.values()))
+    return Descent(
+        num_clients=N, target_loss=TARGET, rate=rate, parameters=values,
+        covariance=np.eye(len(values)) * 1e-6, reach=(1, 1, 1000),
+    )  # fmt: skip
+
+
+def curve(descent, clients, steps, depth, seed=0):
+    """The losses of a run that descends exactly like this, down to a share of the way."""
+    losses = np.geomspace(FIRST, TARGET * (FIRST / TARGET) ** depth, 400)
+    rounds = descent.rounds(clients, steps, losses)
+    last = int(rounds[-1])
+    interpolated = np.interp(np.arange(last + 1), rounds, losses)
+    return Curve(
+        clients_per_round=clients, local_steps=steps, seed=seed,
+        losses=(FIRST, *interpolated[1:].tolist()),
+    )  # fmt: skip
+
+
+def three_pilots(descent, depth=0.2):
+    return [
+        curve(descent, 10, 40, depth), curve(descent, 10, 12, depth), curve(descent, 2, 25, depth),
+    ]  # fmt: skip
+
+
+@given(
+    clients=st.integers(1, N - 1),
+    steps=st.integers(1, 500),
+    ratio=st.floats(1.0, 4.0),
+    rate=st.sampled_from(list(RATES.values())),
+)
+def test_more_clients_never_take_longer(clients, steps, ratio, rate):
+    descent = true_descent(rate)
+    at = descent.rounds(clients, steps, ratio * TARGET)
+    assert descent.rounds(clients + 1, steps, ratio * TARGET) <= at
+
+
+def test_with_a_constant_rate_it_is_a_sum_of_three_parts():
+    values = np.array([math.log(8.0), 2.0, math.log(0.5), 3.0, math.log(0.25), 1.0, 0.0])
+    at_target = learning_time(values, [1, N], 10, 1.0, N, unit_steps=10.0)
+    assert at_target.tolist() == pytest.approx([8 * 1.75, 8 * 1.5])
+    above = learning_time(values, N, 20, 2.0, N, unit_steps=10.0)
+    assert above == pytest.approx(8 * (2.0**-2 + 0.5 * 2.0**-3 / 2))
+
+
+@pytest.mark.parametrize("rate", RATES.values(), ids=RATES)
+def test_long_pilots_without_noise_are_found_again(rate):
+    truth = true_descent(rate)
+    found = fit_descent(three_pilots(truth, depth=0.02), N, TARGET, rate)
+    for clients, steps in ((5, 10), (20, 30), (N, 60), (2, 25)):
+        expected = float(truth.rounds(clients, steps))
+        assert float(found.rounds(clients, steps)) == pytest.approx(expected, rel=0.15)
+
+
+@pytest.mark.parametrize("rate", RATES.values(), ids=RATES)
+@pytest.mark.parametrize("steps_share", [-1.3, 0.1])
+@pytest.mark.parametrize("sampling_share", [-1.15, -0.15])
+def test_short_pilots_lead_to_a_plan_near_the_best(rate, steps_share, sampling_share):
+    truth = true_descent(rate, steps_share=steps_share, sampling_share=sampling_share)
+    found = fit_descent(three_pilots(truth, depth=0.45), N, TARGET, rate)
+    for weight in (0.0, 0.5, 0.8):
+        objective = Objective.weighted(weight)
+        chosen = plan_descent(FLEET, found, objective).forecast.prediction
+        best = plan_descent(FLEET, truth, objective).forecast.prediction
+        true_cost = forecast(
+            FLEET, truth, objective, chosen.clients_per_round, chosen.local_steps
+        ).prediction.cost
+        assert true_cost <= 1.12 * best.cost
+
+
+def test_pilots_that_share_their_cohorts_tell_more_of_e_than_pilots_that_do_not():
+    truth = true_descent(RATES["constant"])
+    same = three_pilots(truth, 0.4)
+    apart = [same[0], curve(truth, 10, 12, 0.4, seed=1), same[2]]
+    spreads = [
+        fit_descent(pilots, N, TARGET, RATES["constant"]).covariance[2, 2]
+        for pilots in (same, apart)
+    ]
+    assert spreads[0] < spreads[1]
+
+
+def test_longer_pilots_leave_less_open():
+    truth = true_descent(RATES["constant"])
+    found = [
+        fit_descent(three_pilots(truth, depth), N, TARGET, RATES["constant"])
+        for depth in (0.6, 0.3, 0.05)
+    ]
+    intervals = [
+        np.diff(np.log(forecast(FLEET, one, Objective.weighted(0.0), 10, 20).rounds_interval))[0]
+        for one in found
+    ]
+    assert intervals[0] > intervals[1] > intervals[2]
+
+
+@settings(max_examples=20)
+@given(weight=st.floats(0, 1), seed=st.integers(0, 100))
+def test_the_plan_has_the_smallest_regret_of_all_settings(weight, seed):
+    fleet = draw_fleet(
+        8, step_time_s=(0.2, 0.1), comm_time_s=(1.0, 0.5), step_energy_j=(0.1, 0.05), seed=seed
+    )
+    rate = RATES["exponential"]
+    values = np.array([3.5, 1.6, -0.6, 3.0, -0.65, 0.0, 0.5])
+    descent = Descent(
+        num_clients=8, target_loss=TARGET, rate=rate, parameters=values,
+        covariance=np.diag([0.05, 0.1, 0.2, 0.1, 0.2, 0.1, 0.1]), reach=(1, 5, 60),
+    )  # fmt: skip
+    objective = Objective.weighted(weight)
+    plan = plan_descent(fleet, descent, objective)
+    ks, es = np.arange(1, 9), np.arange(5, 61)
+    k, e = ks[:, np.newaxis], es[np.newaxis, :]
+    rounds = descent.rounds(k, e, parameters=descent.draws(100))
+    seconds, joules = round_times_s(fleet, ks, es), round_energy_j(fleet, k, e)
+    costs = objective.of_round(seconds, joules, k) * rounds
+    regrets = upper_quantile(costs / costs.min(axis=(1, 2), keepdims=True) - 1, QUANTILE)
+    assert plan.regret == pytest.approx(regrets.min(), abs=2e-3)
+
+
+def test_limits_are_kept_or_the_plan_is_infeasible():
+    descent = true_descent(RATES["constant"])
+    free = plan_descent(FLEET, descent, Objective.weighted(1.0)).forecast.prediction
+    fastest = plan_descent(FLEET, descent, Objective.weighted(0.0)).forecast.prediction
+    limits = Constraints(deadline_s=(free.time_s + fastest.time_s) / 2)
+    held = plan_descent(FLEET, descent, Objective.weighted(1.0), limits).forecast.prediction
+    assert held.time_s <= limits.deadline_s * 1.001 and held.energy_j > free.energy_j
+    never = plan_descent(FLEET, descent, Objective.weighted(1.0), Constraints(deadline_s=1.0))
+    assert never.status == "infeasible" and never.forecast is None
+    assert "deadline_s=1" in never.message
+
+
+def test_a_setting_that_would_be_cut_off_is_avoided():
+    descent = true_descent(RATES["harmonic"])
+    objective = Objective.weighted(0.9)
+    free = plan_descent(FLEET, descent, objective).forecast.prediction
+    allowed = free.expected_rounds * 0.7
+    held = plan_descent(FLEET, descent, objective, max_rounds=allowed).forecast
+    assert held.rounds_interval[1] <= allowed < free.expected_rounds
+
+
+def test_ranges_are_kept():
+    limits = Constraints(min_clients_per_round=7, max_clients_per_round=9, max_local_steps=11)
+    plan = plan_descent(FLEET, true_descent(RATES["harmonic"]), Objective.weighted(0.9), limits)
+    chosen = plan.forecast.prediction
+    assert 7 <= chosen.clients_per_round <= 9 and chosen.local_steps <= 11
+
+
+def test_where_nothing_costs_anything_the_quickest_is_chosen():
+    fleet = Fleet(step_time_s=[0.1] * N, comm_time_s=1.0)
+    descent = true_descent(RATES["constant"])
+    assert (
+        plan_descent(fleet, descent, Objective.weighted(1.0)).forecast.prediction.local_steps
+        == plan_descent(fleet, descent, Objective.weighted(0.0)).forecast.prediction.local_steps
+    )
+
+
+def test_a_large_fleet_is_planned_for_in_a_moment():
+    fleet = draw_fleet(100_000, step_time_s=(0.1, 0.03), comm_time_s=(2.0, 0.6), seed=1)
+    small = true_descent(RATES["constant"])
+    descent = Descent(
+        num_clients=100_000, target_loss=TARGET, rate=small.rate, parameters=small.parameters,
+        covariance=small.covariance, reach=(1, 1, 1000),
+    )  # fmt: skip
+    assert plan_descent(fleet, descent, Objective.weighted(0.0)).success
+
+
+def test_losses_that_were_not_evaluated_are_left_out():
+    truth = true_descent(RATES["constant"])
+    full = three_pilots(truth, 0.3)
+    thinned = [
+        Curve(
+            clients_per_round=one.clients_per_round, local_steps=one.local_steps, seed=0,
+            losses=tuple(x if r % 3 == 0 else None for r, x in enumerate(one.losses)),
+        )
+        for one in full
+    ]  # fmt: skip
+    found = [fit_descent(pilots, N, TARGET, truth.rate) for pilots in (full, thinned)]
+    rounds = [float(one.rounds(10, 20)) for one in found]
+    assert rounds[1] == pytest.approx(rounds[0], rel=0.1)
+
+
+def test_pilots_that_say_nothing_are_refused():
+    flat = Curve(clients_per_round=5, local_steps=5, seed=0, losses=(2.0, 2.0, 2.1))
+    with pytest.raises(InputError, match="no pilot's loss fell"):
+        fit_descent([flat], N, TARGET, RATES["constant"])
+    with pytest.raises(InputError, match="target_loss > 0"):
+        fit_descent([flat], N, 0.0, RATES["constant"])
