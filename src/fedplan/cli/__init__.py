@@ -19,6 +19,7 @@ from fedplan.cli.plot import plot
 from fedplan.cli.run import run
 from fedplan.cli.show import show
 from fedplan.cli.simulate import simulate
+from fedplan.cli.sweep import sweep
 from fedplan.errors import FedplanError
 
 
@@ -35,6 +36,7 @@ def cli() -> None:
       fedplan estimate --pilots pilots.csv --num-clients 100
       fedplan frontier --fleet fleet.csv --ratio 3750 --plot frontier.png
       fedplan simulate demo --plot demo.png       train a small study, in seconds
+      fedplan sweep demo                          every K x E of a grid, and what each costs
       fedplan list                                what has been stored
 
     Results go to standard output, everything else to standard error. Exit codes: 0 done, 1 failed,
@@ -42,7 +44,7 @@ def cli() -> None:
     """
 
 
-for command in (run, plan, estimate, frontier, simulate, list_, show, plot, export):
+for command in (run, plan, estimate, frontier, simulate, sweep, list_, show, plot, export):
     cli.add_command(command)
 
 
