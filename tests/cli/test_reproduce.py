@@ -85,7 +85,9 @@ def stored_runs(path):
 
 
 def test_a_killed_command_goes_on_and_comes_to_the_same_table(fedplan, tmp_path):
-    asked = ("reproduce", "setup3", "--table-only", "--seeds", "3", "-q")
+    # The runs of the second pair are long enough to be killed in.
+    pairs = "pairs=[[10, 10], [80, 80]]"
+    asked = ("reproduce", "setup3", pairs, "--table-only", "--seeds", "4", "-q")
 
     def places(name):
         return (*asked, "--store", f"sqlite:///{tmp_path}/{name}.db", "--output", tmp_path / name)
@@ -98,10 +100,10 @@ def test_a_killed_command_goes_on_and_comes_to_the_same_table(fedplan, tmp_path)
     process.send_signal(signal.SIGKILL)
     process.wait()
     kept = stored_runs(tmp_path / "killed.db")
-    assert 3 <= kept < 21 and not (tmp_path / "killed" / "table1.csv").exists()
+    assert 3 <= kept < 8 and not (tmp_path / "killed" / "table1.csv").exists()
     assert fedplan(*places("killed")).code == fedplan(*places("whole")).code == 0
     tables = [(tmp_path / name / "table1.csv").read_bytes() for name in ("killed", "whole")]
-    assert tables[0] == tables[1] and stored_runs(tmp_path / "killed.db") == 21
+    assert tables[0] == tables[1] and stored_runs(tmp_path / "killed.db") == 8
 
 
 def test_mnist_that_is_missing_is_said_before_anything_is_trained(
