@@ -82,7 +82,7 @@ def figures_of(made: Reproduction, grid: Grid) -> dict[str, LinesFigure]:
     steps = [total.local_steps for total in totals]
     if len(set(clients)) < len(clients) or len(set(steps)) < len(steps):
         note = f"Loss {target:g}; mean and standard deviation over {len(prepared.seeds)} seeds."
-        title = f"{setup}: seconds to the target"
+        title = f"{setup}: time to the target"
         figures[TIMES] = total_time_data(totals, title=title, note=note)
     if any(math.isfinite(one.relative_cost) for one in made.priced):
         figures[WEIGHTS] = weights_figure(
