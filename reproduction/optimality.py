@@ -27,7 +27,8 @@ from fedplan.studies import read_study
 from fedplan.studies.building import Experiment, build_experiment
 from fedplan.studies.paper_pilots import PaperPilots
 from fedplan.studies.pilots import DesignedPilots
-from fedplan.studies.sweep import Outcome, cell_costs, empirical_optimum, grid_jobs
+from fedplan.studies.summary import RunSummary
+from fedplan.studies.sweep import empirical_optimum, grid_jobs, make_cells
 from fedplan.studies.workflow import Bill, pilot_problem
 from fedplan.theory.cost import Objective
 
@@ -62,9 +63,9 @@ class Truth:
         self._setup, self._overrides = setup, overrides
         self._num_clients = experiment.num_clients
         self._clock = Clock(experiment.fleet, self._num_clients)
-        self._priced: dict[Job, Outcome] = {}
+        self._priced: dict[Job, RunSummary] = {}
 
-    def outcomes(self, jobs: list[Job]) -> list[Outcome]:
+    def outcomes(self, jobs: list[Job]) -> list[RunSummary]:
         """The runs of these jobs, priced; what is missing is trained."""
         rounds = make_runs(self._setup, self._overrides, jobs)
         for job in jobs:
@@ -72,22 +73,22 @@ class Truth:
                 self._priced[job] = self._price(job, rounds[job])
         return [self._priced[job] for job in jobs]
 
-    def _price(self, job: Job, rounds: int) -> Outcome:
-        seconds, joules = [math.inf], [math.inf]
-        if rounds != NEVER:
-            cohorts = (
-                draw_cohort(job.seed, number, self._num_clients, job.clients_per_round)
-                for number in range(1, rounds + 1)
-            )
-            costs = [self._clock.round_cost(c.tolist(), job.local_steps) for c in cohorts]
-            seconds, joules = [s for s, _ in costs], [j for _, j in costs]
-        return Outcome(
+    def _price(self, job: Job, rounds: int) -> RunSummary:
+        arrived = rounds != NEVER
+        cohorts = (
+            draw_cohort(job.seed, number, self._num_clients, job.clients_per_round).tolist()
+            for number in range(1, rounds + 1 if arrived else 1)
+        )
+        costs = self._clock.round_costs(list(cohorts), job.local_steps)
+        return RunSummary(
             clients_per_round=job.clients_per_round,
             local_steps=job.local_steps,
             seed=job.seed,
-            rounds=rounds if rounds != NEVER else math.inf,
-            time_s=math.fsum(seconds),
-            energy_j=math.fsum(joules),
+            status="target" if arrived else "rounds",
+            rounds=rounds,
+            time_s=math.fsum(seconds for seconds, _ in costs),
+            energy_j=math.fsum(joules for _, joules in costs),
+            final_loss=None,
         )
 
 
@@ -142,7 +143,7 @@ def measure(
                 clients, steps = choice.setting
                 jobs = [Job(clients_per_round=clients, local_steps=steps, seed=s) for s in checking]
                 made = truth.outcomes(jobs)
-                (priced,) = cell_costs(made, objective)
+                (priced,) = make_cells(made, objective)
                 expected = choice.forecast
                 rows.append(
                     Row(
@@ -158,7 +159,7 @@ def measure(
                         regret=priced.cost / best.cost - 1.0,
                         pilots_share=bill.cost / priced.cost,
                         predicted_rounds=expected.prediction.expected_rounds if expected else None,
-                        rounds=statistics.fmean(one.rounds for one in made),
+                        rounds=priced.rounds if math.isfinite(priced.cost) else math.inf,
                     )
                 )
                 print(

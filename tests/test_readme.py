@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
+DEMO = ROOT / "src" / "fedplan" / "studies" / "builtin" / "demo.toml"
 FILES = ROOT / "docs" / "reference" / "files.md"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs" / "how-to").glob("*.md"))]
 COMMANDS = [
@@ -23,6 +25,7 @@ def test_commands_in_the_documentation_work(fedplan, tmp_path, monkeypatch, comm
     fleet, pilots = re.findall(r"```text\n(.*?)```", FILES.read_text(), re.DOTALL)
     (tmp_path / "fleet.csv").write_text(fleet)
     (tmp_path / "pilots.csv").write_text(pilots)
+    shutil.copy(DEMO, tmp_path / "study.toml")
     monkeypatch.chdir(tmp_path)
     result = fedplan(*shlex.split(command))
     assert result.code == 0, result.err

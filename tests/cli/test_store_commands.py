@@ -195,7 +195,7 @@ def test_parquet_without_polars_says_what_to_type(fedplan, study, monkeypatch, t
     [
         ("runs.xlsx", "must end in .csv, .json or .parquet"),
         ("runs", "must end in .csv"),
-        ("nowhere/runs.csv", "folder that is not there"),
+        ("nowhere/runs.csv", "folder that does not exist"),
         ("folder.csv", "is a folder"),
         ("a" * 300 + ".csv", "folder you can write to"),
     ],

@@ -21,6 +21,7 @@ from fedplan.models.draws import draw_cohort
 from fedplan.records import Stop
 from fedplan.simulation import Clock, Evaluation, Job, LearningRate, Simulator
 from fedplan.tasks import federate, mnist_mini, synthetic, two_labels_balanced
+from fedplan.theory.fleet import draw_fleet
 
 
 @pytest.mark.parametrize("num_features", [1, 15, 16, 31, 60, 100])
@@ -139,6 +140,17 @@ def test_a_run_is_repriced_as_if_it_had_run_on_the_other_fleet():
     assert Clock(slow, 20).reprice(ran) == Simulator(Logistic(data), rate, slow).run(5, 3, stop)
     with pytest.raises(InputError, match="19 devices for 20 clients"):
         Clock(Fleet(step_time_s=0.1, comm_time_s=1.0, count=19), 20)
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 8, 9, 64, 129, 300])
+def test_many_rounds_cost_what_each_alone_costs_to_the_last_bit(size):
+    fleet = draw_fleet(
+        300, step_time_s=(0.1, 0.05), comm_time_s=(2.0, 0.7), step_energy_j=(1e-3, 3e-4)
+    )
+    clock, draw = Clock(fleet, 300), np.random.default_rng(size)
+    cohorts = [draw.permutation(300)[: size - place % 2].tolist() for place in range(40)]
+    expected = [clock.round_cost(cohort, 7) if cohort else (0.0, 0.0) for cohort in cohorts]
+    assert clock.round_costs(cohorts, 7) == expected
 
 
 def test_setup_1_of_the_paper_takes_the_rounds_of_table_1():

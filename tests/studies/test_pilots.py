@@ -70,12 +70,11 @@ def finish(pilots, truth):
 
 
 @pytest.mark.parametrize("weight", [0.0, 0.5, 0.9])
-def test_three_pilots_lead_near_the_best(weight):
+def test_a_few_pilots_lead_near_the_best(weight):
     problem = make_problem(weight=weight)
     truth = make_truth(problem, steps_share=-0.2, sampling_share=-0.9)
     pilots = DesignedPilots(problem, budget=0.8)
     finish(pilots, truth)
-    assert len(pilots.runs) == 3
     choice = pilots.choice
     assert choice.status == "chosen" and choice.regret < 0.2
     cost = forecast(problem.fleet, truth, problem.objective, *choice.setting).prediction.cost
@@ -88,11 +87,24 @@ def test_three_pilots_lead_near_the_best(weight):
 def test_e_is_compared_with_the_same_cohorts_and_k_at_the_e_between():
     pilots = DesignedPilots(make_problem(), budget=0.8)
     finish(pilots, make_truth(make_problem()))
-    (many, more), (same, fewer), (few, middle) = (
+    (many, more), (same, fewer), (few, middle), *_ = (
         (run.clients_per_round, run.local_steps) for run in pilots.runs
     )
     assert many == same == 10 and few == 2 and fewer < middle < more
     assert len({run.seed for run in pilots.runs}) == 1
+
+
+@pytest.mark.parametrize(("sampling_share", "expected"), [(2.5, 3), (-3.0, 4)])
+def test_a_plan_for_few_clients_has_a_pilot_with_few_clients_and_many_steps(
+    sampling_share, expected
+):
+    problem = make_problem(weight=0.5)
+    pilots = DesignedPilots(problem, budget=0.8)
+    finish(pilots, make_truth(problem, sampling_share=sampling_share))
+    settings_tried = [(run.clients_per_round, run.local_steps) for run in pilots.runs]
+    assert len(settings_tried) == expected
+    if expected == 4:
+        assert settings_tried[3] == (settings_tried[2][0], settings_tried[0][1])
 
 
 def test_pilots_end_well_above_the_target():

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 
 from fedplan.studies import read_study
 from fedplan.studies.reproduction import DESIGNS, SETUPS, published_pilots
 from fedplan.studies.reproduction.checks import check_theory
 from fedplan.studies.reproduction.design import QUICK_DESIGNS
-from fedplan.studies.reproduction.grid import COMM_FACTORS, Grid
-from fedplan.studies.sweep import Outcome
+from fedplan.studies.reproduction.grid import COMM_FACTORS, TrainedGrid
+from fedplan.studies.summary import RunSummary
 
 
 @pytest.mark.parametrize("setup", SETUPS)
@@ -33,15 +31,17 @@ def test_what_is_shown_is_in_the_grid(setup, designs):
 
 def made_up(rounds, *, never=()):
     """A grid whose runs take `rounds(K, E)`; a step takes 1 s and 1 J, a round 20 more."""
-    outcomes = {
+    summaries = {
         factor: [
-            Outcome(
+            RunSummary(
                 clients_per_round=k,
                 local_steps=e,
                 seed=seed,
-                rounds=math.inf if (k, e) in never else rounds(k, e),
-                time_s=math.inf if (k, e) in never else rounds(k, e) * (e + 20 * factor),
-                energy_j=math.inf if (k, e) in never else k * rounds(k, e) * (e + 20 * factor),
+                status="rounds" if (k, e) in never else "target",
+                rounds=round(rounds(k, e)),
+                time_s=rounds(k, e) * (e + 20 * factor),
+                energy_j=k * rounds(k, e) * (e + 20 * factor),
+                final_loss=None,
             )
             for k in (1, 4, 10)
             for e in (2, 5, 10, 20, 40, 80)
@@ -49,7 +49,7 @@ def made_up(rounds, *, never=()):
         ]
         for factor in COMM_FACTORS
     }
-    return Grid(outcomes=outcomes, shown=(), shown_clients=4, shown_steps=10)
+    return TrainedGrid(summaries=summaries, shown=(), shown_clients=4, shown_steps=10)
 
 
 def bound(k, e, strength=1.0):

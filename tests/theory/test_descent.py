@@ -71,7 +71,7 @@ def test_more_clients_never_take_longer(clients, steps, ratio, rate):
 
 
 def test_with_a_constant_rate_it_is_a_sum_of_three_parts():
-    values = np.array([math.log(8.0), 2.0, math.log(0.5), 3.0, math.log(0.25), 1.0, 0.0])
+    values = np.array([math.log(8), 2, math.log(0.5), 3, math.log(0.25), 1, 0.25, 0])
     at_target = learning_time(values, [1, N], 10, 1.0, N, unit_steps=10.0)
     assert at_target.tolist() == pytest.approx([8 * 1.75, 8 * 1.5])
     above = learning_time(values, N, 20, 2.0, N, unit_steps=10.0)
@@ -134,10 +134,10 @@ def test_the_plan_has_the_smallest_regret_of_all_settings(weight, seed):
         8, step_time_s=(0.2, 0.1), comm_time_s=(1.0, 0.5), step_energy_j=(0.1, 0.05), seed=seed
     )
     rate = RATES["exponential"]
-    values = np.array([3.5, 1.6, -0.6, 3.0, -0.65, 0.0, 0.5])
+    values = np.array([3.5, 1.6, -0.6, 3.0, -0.65, 0.0, 0.25, 0.5])
     descent = Descent(
         num_clients=8, target_loss=TARGET, rate=rate, parameters=values,
-        covariance=np.diag([0.05, 0.1, 0.2, 0.1, 0.2, 0.1, 0.1]), reach=(1, 5, 60),
+        covariance=np.diag([0.05, 0.1, 0.2, 0.1, 0.2, 0.1, 0.1, 0.1]), reach=(1, 5, 60),
     )  # fmt: skip
     objective = Objective.weighted(weight)
     plan = plan_descent(fleet, descent, objective)

@@ -20,6 +20,7 @@ from fedplan.cli.reproduce import reproduce
 from fedplan.cli.run import run
 from fedplan.cli.show import show
 from fedplan.cli.simulate import simulate
+from fedplan.cli.sweep import sweep
 from fedplan.errors import FedplanError
 
 
@@ -36,6 +37,7 @@ def cli() -> None:
       fedplan estimate --pilots pilots.csv --num-clients 100
       fedplan frontier --fleet fleet.csv --ratio 3750 --plot frontier.png
       fedplan simulate demo --plot demo.png       train a small study, in seconds
+      fedplan sweep demo                          every K x E of a grid, and what each costs
       fedplan reproduce setup3 --quick            an experiment of the paper, measured again
       fedplan list                                what has been stored
 
@@ -44,7 +46,9 @@ def cli() -> None:
     """
 
 
-for command in (run, plan, estimate, frontier, simulate, reproduce, list_, show, plot, export):
+for command in (
+    run, plan, estimate, frontier, simulate, sweep, reproduce, list_, show, plot, export
+):  # fmt: skip
     cli.add_command(command)
 
 

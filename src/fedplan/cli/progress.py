@@ -128,3 +128,37 @@ def round_bar(jobs: Sequence[Job], max_rounds: int, *, quiet: bool) -> Iterator[
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         yield RoundBar(bar, jobs, max_rounds)
+
+
+@contextmanager
+def job_bar(*, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
+    """A bar over runs, told how many are there of how many; None where there are no bars."""
+    if not _has_bars(quiet):
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("runs"),
+        MofNCompleteColumn(),
+        BarColumn(),
+        TimeRemainingColumn(),
+        TextColumn("left"),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None)
+
+        def count(done: int, total: int) -> None:
+            if bar.tasks[task].total is None:
+                # What was found says nothing of how long the rest takes.
+                bar.reset(task, completed=done, total=total)
+            bar.update(task, completed=done)
+
+        yield count

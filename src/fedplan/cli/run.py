@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -22,10 +23,10 @@ from fedplan.cli.simulate import COMPILE_TIMES_S, COMPILING, download_mnist
 from fedplan.errors import Collector
 
 if TYPE_CHECKING:
-    from fedplan.records import RunRecord
     from fedplan.studies.building import Experiment
     from fedplan.studies.workflow import Bill, Outcome
 
+_NEEDED = ("target-loss", "fleet")
 _EXIT_CODES = {"reached": 0, "infeasible": 3}
 
 
@@ -73,7 +74,9 @@ def run(
     collector = Collector()
     collector.attempt(lambda: check_plot(plot))
     collector.attempt(lambda: check_folder(report))
-    read = collector.attempt(lambda: read_study(study, overrides))
+    read = collector.attempt(
+        lambda: read_study(study, overrides, required=("target-loss", "fleet"))
+    )
     collector.finish()
     if read is None:
         raise AssertionError("a study that cannot be read is a noted problem")
@@ -137,19 +140,6 @@ def _bill_json(bill: Bill | None) -> dict[str, float] | None:
     return {"time_s": bill.time_s, "energy_j": bill.energy_j, "cost": bill.cost}
 
 
-def _run_json(one: RunRecord) -> dict[str, Any]:
-    return {
-        "clients_per_round": one.clients_per_round,
-        "local_steps": one.local_steps,
-        "seed": one.seed,
-        "status": one.status,
-        "rounds": one.num_rounds,
-        "final_loss": one.final_loss,
-        "time_s": one.time_s,
-        "energy_j": one.energy_j,
-    }
-
-
 def _predicted_json(outcome: Outcome) -> dict[str, Any] | None:
     if (expected := outcome.forecast) is None:
         return None
@@ -165,6 +155,8 @@ def _predicted_json(outcome: Outcome) -> dict[str, Any] | None:
 
 
 def _as_json(experiment: Experiment, outcome: Outcome) -> dict[str, Any]:
+    from fedplan.studies.summary import RunSummary
+
     measured = outcome.measured
     return {
         "success": outcome.success,
@@ -184,9 +176,9 @@ def _as_json(experiment: Experiment, outcome: Outcome) -> dict[str, Any]:
             "rounds_sd": measured.rounds_sd,
             **(_bill_json(measured.bill) or {}),
             "as_predicted": outcome.as_predicted,
-            "runs": [_run_json(one) for one in measured.runs],
+            "runs": [asdict(RunSummary.of(one)) for one in measured.runs],
         },
-        "pilots": [_run_json(one) for one in outcome.pilots],
+        "pilots": [asdict(RunSummary.of(one)) for one in outcome.pilots],
         "bill": {
             "unit": experiment.objective.unit,
             "pilots": _bill_json(outcome.pilots_bill),

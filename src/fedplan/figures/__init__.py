@@ -22,6 +22,7 @@ from fedplan.figures.plan import PlanFigure, plan_figure_data
 from fedplan.figures.run import RunFigure, run_figure_data
 from fedplan.figures.save import SUFFIXES, check_path, draw_print, draw_screen, save_figure
 from fedplan.figures.study import StudyFigure, study_figure_data
+from fedplan.figures.sweep import SweepFigure, sweep_figure_data
 from fedplan.figures.total_time import TotalTime, total_time_data, total_times
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "PlanFigure",
     "RunFigure",
     "StudyFigure",
+    "SweepFigure",
     "TotalTime",
     "check_path",
     "convergence_data",
@@ -47,6 +49,7 @@ __all__ = [
     "run_figure_data",
     "save_figure",
     "study_figure_data",
+    "sweep_figure_data",
     "total_time_data",
     "total_times",
 ]

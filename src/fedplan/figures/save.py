@@ -6,21 +6,23 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedplan.atomic import draft_of
-from fedplan.errors import InputError, Problem
+from fedplan.atomic import check_target, draft_of, unwritable
 from fedplan.figures.fit import FitFigure
 from fedplan.figures.frontier import FrontierFigure
 from fedplan.figures.lines import LinesFigure
 from fedplan.figures.plan import PlanFigure
 from fedplan.figures.run import RunFigure
 from fedplan.figures.study import StudyFigure
+from fedplan.figures.sweep import SweepFigure
 
 if TYPE_CHECKING:
     import os
 
     from matplotlib.figure import Figure
 
-FigureData = PlanFigure | FrontierFigure | FitFigure | RunFigure | StudyFigure | LinesFigure
+FigureData = (
+    PlanFigure | FrontierFigure | FitFigure | RunFigure | StudyFigure | SweepFigure | LinesFigure
+)
 
 SUFFIXES = (".png", ".svg", ".html")
 _DPI = 160
@@ -36,7 +38,14 @@ def draw_print(data: FigureData) -> Figure:
 
 def draw_screen(data: FigureData) -> Any:
     """The figure for the screen, as a plotly figure."""
-    from fedplan.figures import screen_fit, screen_lines, screen_plan, screen_run, screen_study
+    from fedplan.figures import (
+        screen_fit,
+        screen_lines,
+        screen_plan,
+        screen_run,
+        screen_study,
+        screen_sweep,
+    )
 
     match data:
         case PlanFigure():
@@ -47,6 +56,8 @@ def draw_screen(data: FigureData) -> Any:
             return screen_fit.draw_fit(data)
         case RunFigure():
             return screen_run.draw_run(data)
+        case SweepFigure():
+            return screen_sweep.draw_sweep(data)
         case StudyFigure():
             return screen_study.draw_study(data)
         case LinesFigure():
@@ -64,27 +75,12 @@ def save_figure(data: FigureData, path: str | os.PathLike[str]) -> None:
         with draft_of(path) as draft:
             draft.write_bytes(content)
     except OSError as error:
-        raise _unwritable(path, f"cannot be written ({error.strerror})") from error
+        raise unwritable(path, SUFFIXES, f"cannot be written ({error.strerror})") from error
 
 
 def check_path(path: str | os.PathLike[str]) -> None:
     """Refuse a path that no figure can be saved to, as far as that shows before drawing."""
-    if Path(path).suffix.lower() not in SUFFIXES:
-        raise _unwritable(path, f"must end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}")
-    try:
-        target = Path(path).resolve()
-        is_folder, has_folder = target.is_dir(), target.parent.is_dir()
-    except (OSError, RuntimeError, ValueError) as error:  # too long, a loop of links, a null byte
-        raise _unwritable(path, f"is not a usable path ({error})") from error
-    if is_folder:
-        raise _unwritable(path, "is a folder")
-    if not has_folder:
-        raise _unwritable(path, f"is in a folder that does not exist: {target.parent}")
-
-
-def _unwritable(path: str | os.PathLike[str], reason: str) -> InputError:
-    remedy = "Give the path of a .png, .svg or .html file in a folder you can write to."
-    return InputError(Problem(source=str(path), message=f"{reason}. {remedy}"))
+    check_target(path, SUFFIXES)
 
 
 def _rendered(data: FigureData, suffix: str) -> bytes:
@@ -101,7 +97,14 @@ def _rendered(data: FigureData, suffix: str) -> bytes:
 
 
 def _drawn_for_print(data: FigureData) -> Figure:
-    from fedplan.figures import print_fit, print_lines, print_plan, print_run, print_study
+    from fedplan.figures import (
+        print_fit,
+        print_lines,
+        print_plan,
+        print_run,
+        print_study,
+        print_sweep,
+    )
 
     match data:
         case PlanFigure():
@@ -112,6 +115,8 @@ def _drawn_for_print(data: FigureData) -> Figure:
             return print_fit.draw_fit(data)
         case RunFigure():
             return print_run.draw_run(data)
+        case SweepFigure():
+            return print_sweep.draw_sweep(data)
         case StudyFigure():
             return print_study.draw_study(data)
         case LinesFigure():

@@ -73,6 +73,10 @@ _BANDS = {
     LEVELS_ABOVE_LOWEST: ("#FFFFFF", "#E3EEF7", "#C9DFEF", "#A8CAE3", "#84B2D6", "#629BC6"),
 }
 
+# Cells of a heat map, cheap to dear, and the share of the way from which on a text is white.
+HEAT = ("#F3F8E4", "#CFE5E4", "#85B4D6", "#3E78AC", "#173A5E")
+DARK_FROM = 0.6
+
 
 def looks(marks: Sequence[Mark]) -> list[Look]:
     """A look for each mark."""

@@ -10,8 +10,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from fedplan.atomic import draft_of
-from fedplan.errors import InputError, MissingExtraError, Problem
+from fedplan.atomic import check_target, draft_of, unwritable
+from fedplan.errors import MissingExtraError
 from fedplan.records import RunRecord
 from fedplan.store.entries import ExperimentEntry, RunEntry, StudyEntry
 from fedplan.store.store import Store
@@ -36,17 +36,9 @@ _OF_THE_ROUND = COLUMNS[4:]
 
 def check_export(path: str | os.PathLike[str]) -> None:
     """Refuse a file that runs cannot be exported to, as far as that shows beforehand."""
-    target = Path(path)
-    if target.suffix.lower() not in SUFFIXES:
-        raise _unwritable(path, f"must end in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}")
-    if target.suffix.lower() == ".parquet" and find_spec("polars") is None:
+    check_target(path, SUFFIXES)
+    if Path(path).suffix.lower() == ".parquet" and find_spec("polars") is None:
         raise MissingExtraError("Export to Parquet", "parquet", package="polars")
-    try:
-        has_folder, is_folder = target.absolute().parent.is_dir(), target.is_dir()
-    except (OSError, ValueError) as error:  # too long, a null byte
-        raise _unwritable(path, f"is not a usable path ({error})") from error
-    if is_folder or not has_folder:
-        raise _unwritable(path, "is a folder" if is_folder else "is in a folder that is not there")
 
 
 def export_runs(
@@ -71,7 +63,8 @@ def export_runs(
                 case _:
                     _write_parquet(draft, runs)
     except OSError as error:
-        raise _unwritable(path, f"cannot be written ({error.strerror or error})") from error
+        reason = f"cannot be written ({error.strerror or error})"
+        raise unwritable(path, SUFFIXES, reason) from error
     return len(listed)
 
 
@@ -124,8 +117,3 @@ def _write_parquet(draft: Path, runs: Iterator[RunRecord]) -> None:
 def _columns(run: RunRecord) -> dict[str, list[Any]]:
     columns = {name: [getattr(run, name)] * len(run.rounds) for name in _OF_THE_RUN}
     return columns | {name: [getattr(r, name) for r in run.rounds] for name in _OF_THE_ROUND}
-
-
-def _unwritable(path: str | os.PathLike[str], reason: str) -> InputError:
-    remedy = "Give the path of a .csv, .json or .parquet file in a folder you can write to."
-    return InputError(Problem(source=str(path), message=f"{reason}. {remedy}"))

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
+from threading import Lock
+from typing import Any, Protocol, TypeVar
 
 from fedplan.errors import InputError
 from fedplan.records import RoundRecord, RunRecord, Stop
 from fedplan.simulation import Clock, Job
 from fedplan.store import Store
 
+T = TypeVar("T")
 Progress = Callable[[Job, RoundRecord], None]
+Count = Callable[[int, int], None]
 
 
 class Engine(Protocol):
@@ -86,13 +89,43 @@ class Archive:
         self, jobs: Sequence[Job], stop: Stop, *, progress: Progress | None = None
     ) -> list[RunRecord]:
         """The runs of these jobs, in their order."""
-        found = {job: self.find(job, stop) for job in jobs}
-        missing = [job for job, run in found.items() if run is None]
-        made = self._engine.run_all(
-            missing,
-            stop,
-            progress=progress,
-            finished=lambda run: self._store.save_run(self._settings, run),
-        )
-        found.update(zip(missing, made, strict=True))
-        return [run for job in jobs if (run := found[job]) is not None]
+        return self.map_all(jobs, stop, lambda run: run, progress=progress)
+
+    def map_all(
+        self,
+        jobs: Sequence[Job],
+        stop: Stop,
+        take: Callable[[RunRecord], T],
+        *,
+        progress: Progress | None = None,
+        count: Count | None = None,
+    ) -> list[T]:
+        """What `take` makes of each run, in the order of the jobs; no more of a run is kept.
+
+        count : told how many runs are there, of how many: first how many the store had, then as
+            each one ends, from the thread that made it.
+        """
+        kept: dict[Job, T] = {}
+        missing = []
+        for job in dict.fromkeys(jobs):
+            if (run := self.find(job, stop)) is None:
+                missing.append(job)
+            else:
+                kept[job] = take(run)
+        done, total = len(kept), len(kept) + len(missing)
+        lock = Lock()
+
+        def save(run: RunRecord) -> None:
+            nonlocal done
+            self._store.save_run(self._settings, run)
+            if count is not None:
+                with lock:
+                    done += 1
+                    count(done, total)
+
+        if count is not None:
+            count(done, total)
+        made = self._engine.run_all(missing, stop, progress=progress, finished=save)
+        for job, run in zip(missing, made, strict=True):
+            kept[job] = take(run)
+        return [kept[job] for job in jobs]

@@ -46,6 +46,8 @@ class PaperPilots:
             self._failure = "diverged" if run.status == "diverged" else "out of reach"
         elif run.num_rounds == 0:
             self._failure = "nothing to learn"
+        elif run.rounds_to(self._losses[0]) == run.num_rounds:
+            self._failure = "losses too close"
 
     @property
     def choice(self) -> Choice:

@@ -2,7 +2,8 @@
 
 Three settings, each for a reason. With ten clients a round (fewer are noisy, more tell little else)
 a larger and a smaller E with the same cohorts show what local steps save; two clients a round show
-what clients save. Pilots are run to a loss, not to the target, and further only while that can pay.
+what clients save. Where the plan is for few clients, a fourth shows what steps save with so few.
+Pilots are run to a loss, not to the target, and further only while that can pay.
 """
 
 from __future__ import annotations
@@ -23,12 +24,13 @@ from fedplan.theory.learning_rate import LearningRate
 
 CLIENTS, FEW_CLIENTS = 10, 2
 MORE_STEPS, FEWER_STEPS = 1.75, 0.5  # times the E in the middle
-# How far the three pilots go at each stage: 1 is the first loss, 0 the target, between by ratio.
-DEPTHS = ((0.42, 0.5, 0.68), (0.3, 0.35, 0.5))
+# How far the pilots go at each stage: 1 is the first loss, 0 the target, between by ratio.
+DEPTHS = ((0.44, 0.52, 0.7, 0.7), (0.3, 0.35, 0.5, 0.5))
 FEWEST_ROUNDS = 12  # of a pilot: of fewer, rounding to whole rounds is most of the noise
-DEAREST = 1.5  # what a pilot may cost, in units of the first
+PATIENCE = 3  # rounds in a row at its loss before a pilot ends: one lucky cohort ends none
+DEAREST = 1.0  # what a pilot may cost, in units of the first
 TOLERANCE = 0.05  # a plan that is most likely this near the best needs no further pilot
-Failure = Literal["diverged", "out of reach", "nothing to learn"]
+Failure = Literal["diverged", "out of reach", "nothing to learn", "losses too close"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +45,7 @@ class Trial:
 class Choice:
     """What the pilots have led to: a setting, or why there is none and what to change."""
 
-    status: Literal["chosen", "diverged", "out of reach", "nothing to learn", "infeasible"]
+    status: Literal["chosen", "infeasible"] | Failure
     setting: tuple[int, int] | None = None
     regret: float | None = None
     forecast: Forecast | None = None
@@ -81,6 +83,7 @@ class DesignedPilots:
     def __init__(self, problem: PilotProblem, budget: float) -> None:
         self._problem, self._budget = problem, budget
         self._settings = _settings(problem)
+        self._fourth = (self._settings[-1][0], self._settings[0][1])  # few clients, more steps
         self._runs: dict[tuple[int, int], RunRecord] = {}
         self._extended: set[tuple[int, int]] = set()  # in this stage
         self._stage = 0
@@ -145,7 +148,11 @@ class DesignedPilots:
         clients, steps = setting
         return Trial(
             job=Job(clients_per_round=clients, local_steps=steps, seed=self._problem.seed),
-            stop=Stop(max_rounds=min(rounds, self._problem.max_rounds), target_loss=loss),
+            stop=Stop(
+                max_rounds=min(rounds, self._problem.max_rounds),
+                target_loss=loss,
+                patience=PATIENCE,
+            ),
         )
 
     def _most_rounds(self, setting: tuple[int, int]) -> int:
@@ -183,11 +190,21 @@ class DesignedPilots:
             problem.constraints,
             max_rounds=problem.max_rounds,
         )
+        if self._plans_for_few() and self._fourth not in self._settings:
+            self._settings.append(self._fourth)
+            return  # the stage goes on with it
         self._stage += 1
         self._extended = set()
         settled = self.plan.regret <= TOLERANCE
         if self._stage < len(DEPTHS) and (settled or not self._affordable()):
             self._stage = len(DEPTHS)
+
+    def _plans_for_few(self) -> bool:
+        """Whether the plan's K is nearer to the few clients of the third pilot than to the many."""
+        if self.plan is None or self.plan.forecast is None or len(self._settings) < 3:
+            return False
+        (many, _), _, (few, _), *_ = self._settings
+        return self.plan.forecast.prediction.clients_per_round <= math.sqrt(few * many)
 
     def _affordable(self) -> bool:
         """Whether the next stage, as long as it will likely be, is within the budget."""
@@ -217,6 +234,10 @@ def failed(failure: Failure, problem: PilotProblem, runs: Sequence[RunRecord]) -
             f"The loss before training is {losses[0] if losses else math.nan:.4g}, and the target "
             f"{target:g} is no lower. Lower target-loss."
         ),
+        "losses too close": (
+            f"A pilot with {setting} passed upper-loss and lower-loss in the same round, "
+            f"{last.num_rounds:,}. Set them further apart."
+        ),
     }
     return Choice(status=failure, message=messages[failure])
 
@@ -231,18 +252,16 @@ def curve_of(run: RunRecord) -> Curve:
     )
 
 
-def _settings(problem: PilotProblem) -> Sequence[tuple[int, int]]:
-    """(K, E) of the pilots, most informative first."""
+def _settings(problem: PilotProblem) -> list[tuple[int, int]]:
+    """(K, E) of the pilots, most informative first; fewer where the limits leave no room."""
     low_k, high_k = problem.constraints.clients_range(len(problem.fleet))
     many, few = (min(max(k, low_k), high_k) for k in (CLIENTS, FEW_CLIENTS))
-    if few == many:
-        few = max(1, many // 2)
+    few = min(few, max(low_k, many // 2))
     middle = _middle_steps(problem, many)
     more, fewer = _within(problem, middle * MORE_STEPS), _within(problem, middle * FEWER_STEPS)
     if more == fewer:
-        fewer = max(1, more // 2) if more > 1 else 2
-    settings = [(many, more), (many, fewer)]
-    return settings if few == many else [*settings, (few, _within(problem, middle))]
+        fewer = _within(problem, more / 2)
+    return list(dict.fromkeys([(many, more), (many, fewer), (few, _within(problem, middle))]))
 
 
 def _middle_steps(problem: PilotProblem, clients: int) -> float:

@@ -43,7 +43,8 @@ def read_study(
 
     overrides : `key=value` or `table.key=value`, which take the place of the file's; a value is
         written as in TOML, and a text needs no quotes. Of two for one key the last counts.
-    required : keys that must have a value though a study can do without them.
+    required : keys that must have a value, and tables that must be there, though a study can do
+        without them.
 
     A relative path is relative to the folder of the file it stands in, or to the current folder
     where it is an override. InputError carries every problem of the file and of the overrides.

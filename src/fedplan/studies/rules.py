@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection
 from typing import Any
 
-from fedplan.studies.config import KEYS, PRICE_KEYS, Fault, find_faults
+from fedplan.studies.config import KEYS, PRICE_KEYS, TABLES, Fault, find_faults
 
 Tables = dict[str, dict[str, Any]]
 
@@ -21,7 +21,8 @@ def settle(
 ) -> tuple[Tables, list[Fault]]:
     """The tables without what an override made pointless, and everything wrong with them.
 
-    `required` are keys that must have a value, `found` are faults known already.
+    `required` are keys that must have a value and tables that must be there, `found` are faults
+    known already.
     A key that goes only with another value of a second key is a fault, unless an override of that
     second key is what made it so: `partition=iid` quietly retires a file's `shards-per-label`.
     """
@@ -83,20 +84,31 @@ def _missing(
     wrong: Collection[str | None],
     required: Collection[str],
 ) -> list[Fault]:
-    wanted = list(required)
+    wanted = []
     if "fleet" in tables and known.get("file") is None and "file" not in wrong:
         wanted += ["step-time-s", "comm-time-s"]
     if known.get("pilots") == "paper":
         wanted += ["pairs", "upper-loss", "lower-loss"]
+    absent = [table for table in required if table in TABLES and table not in tables]
+    missing = [name for name in wanted if known.get(name) is None]
+    # What is asked for by name must do something: a target-loss of 0 is none.
+    missing += [name for name in required if name in KEYS and not known.get(name)]
     return [
+        Fault(
+            table=table,
+            key=None,
+            message=f"[{table}] is missing, and needed here. Add it to the study.",
+        )
+        for table in absent
+    ] + [
         Fault(
             table=KEYS[name].table,
             key=None,
             message=f"{name} is missing: set it in [{KEYS[name].table}], or add {name}=... to the "
             f"command. {KEYS[name].text}",
         )
-        for name in wanted
-        if name not in wrong and known.get(name) is None
+        for name in missing
+        if name not in wrong
     ]
 
 

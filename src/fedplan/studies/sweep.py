@@ -3,63 +3,67 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
-import numpy as np
-
-from fedplan.errors import InputError
-from fedplan.records import RunRecord, Stop
+from fedplan.errors import FedplanError, InputError
 from fedplan.simulation import Job
-from fedplan.studies.archive import Archive, Progress
-from fedplan.theory.cost import Objective
+from fedplan.store import Store
+from fedplan.studies.archive import Count, Engine
+from fedplan.studies.building import Experiment
+from fedplan.studies.grid import Grid
+from fedplan.studies.summary import RunSummary
+from fedplan.theory.cost import Objective, costs_nothing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """What one run came to; `rounds`, seconds and joules are infinite where it did not arrive."""
+class Cell:
+    """One (K, E), over its seeds.
+
+    reached : seeds that reached the target.
+    rounds, rounds_sd, time_s, energy_j : means, and a standard deviation, over those alone; NaN
+        where there are none, or too few.
+    cost, cost_error : mean over all seeds, and its standard error; infinite and NaN where a seed
+        did not reach the target.
+    """
 
     clients_per_round: int
     local_steps: int
-    seed: int
+    seeds: int
+    reached: int
     rounds: float
+    rounds_sd: float
     time_s: float
     energy_j: float
-
-    @classmethod
-    def of(cls, run: RunRecord) -> Outcome:
-        """The outcome of a run with a target."""
-        reached = run.status == "target"
-        return cls(
-            clients_per_round=run.clients_per_round,
-            local_steps=run.local_steps,
-            seed=run.seed,
-            rounds=run.num_rounds if reached else math.inf,
-            time_s=run.time_s if reached else math.inf,
-            energy_j=run.energy_j if reached else math.inf,
-        )
-
-    def cost(self, objective: Objective) -> float:
-        """What the run was worth."""
-        if math.isinf(self.rounds):
-            return math.inf
-        taken_part = self.clients_per_round * self.rounds
-        return float(objective.of_round(self.time_s, self.energy_j, taken_part))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CellCost:
-    """Mean cost at one (K, E) over the seeds, and the standard error of that mean."""
-
-    clients_per_round: int
-    local_steps: int
     cost: float
-    error: float
+    cost_error: float
 
     @property
     def setting(self) -> tuple[int, int]:
         """(K, E)."""
         return self.clients_per_round, self.local_steps
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Sweep:
+    """A grid, trained.
+
+    cells : cheapest first.
+    best : the empirical optimum; None where no cell arrives with all seeds.
+    """
+
+    runs: tuple[RunSummary, ...]
+    cells: tuple[Cell, ...]
+    best: Cell | None
+    message: str
+
+    @property
+    def best_of_all(self) -> Cell | None:
+        """The empirical optimum over all its seeds: what other cells are compared with."""
+        if self.best is None:
+            return None
+        return next(cell for cell in self.cells if cell.setting == self.best.setting)
 
 
 def grid_jobs(
@@ -76,46 +80,155 @@ def grid_jobs(
     ]
 
 
-def sweep(
-    archive: Archive, jobs: Sequence[Job], stop: Stop, *, progress: Progress | None = None
-) -> list[Outcome]:
-    """Train every job to the target; what the archive has is not trained again."""
-    if stop.target_loss is None:
-        raise InputError("a sweep compares what a target costs, and needs one. Set target-loss.")
-    return [Outcome.of(run) for run in archive.run_all(jobs, stop, progress=progress)]
+def sweep_study(
+    experiment: Experiment,
+    grid: Grid,
+    store: Store,
+    *,
+    engine: Engine | None = None,
+    count: Count | None = None,
+) -> Sweep:
+    """Train every (K, E) of the grid with every seed; what the store has is not trained again.
 
-
-def cell_costs(outcomes: Iterable[Outcome], objective: Objective) -> list[CellCost]:
-    """Every (K, E) of the outcomes, cheapest first; one that some seed did not arrive at is last.
-
-    >>> runs = [Outcome(clients_per_round=1, local_steps=5, seed=s, rounds=9, time_s=s, energy_j=0)
-    ...     for s in (2, 4)]
-    >>> cell_costs(runs, Objective.weighted(0.0))
-    [CellCost(clients_per_round=1, local_steps=5, cost=3.0, error=1.0)]
+    engine : makes the runs; the experiment's simulator without one.
+    count : told how many runs are there, of how many.
     """
-    cells: dict[tuple[int, int], list[float]] = {}
-    for outcome in outcomes:
-        setting = (outcome.clients_per_round, outcome.local_steps)
-        cells.setdefault(setting, []).append(outcome.cost(objective))
-    found = []
-    for (clients, steps), costs in cells.items():
-        mean = math.fsum(costs) / len(costs)
-        sound = len(costs) > 1 and math.isfinite(mean)
-        error = float(np.std(costs, ddof=1)) / math.sqrt(len(costs)) if sound else math.nan
-        found.append(CellCost(clients_per_round=clients, local_steps=steps, cost=mean, error=error))
-    return sorted(found, key=lambda cell: (cell.cost, cell.setting))
+    fleet, objective, training = experiment.fleet, experiment.objective, experiment.study.training
+    if fleet is None or experiment.stop.target_loss is None:
+        raise InputError("a sweep compares what a target costs, and needs target-loss and [fleet].")
+    if costs_nothing(fleet, objective):
+        raise InputError(
+            "nothing costs anything: the objective counts energy alone, and no device uses any. "
+            "Lower energy-weight, or give the fleet its joules."
+        )
+    configuration = experiment.study.configuration()
+    configuration["training"] |= {
+        "clients-per-round": grid.clients_per_round,
+        "local-steps": grid.local_steps,
+    }
+    entry = store.save_study(experiment.study.name, configuration, experiment.settings)
+    seeds = range(training.first_seed, training.first_seed + training.seeds)
+    jobs = grid_jobs(grid.clients_per_round, grid.local_steps, seeds)
+    archive = experiment.archive(store, engine)
+    runs = archive.map_all(jobs, experiment.stop, RunSummary.of, count=count)
+    if any(run.status == "target" and run.rounds == 0 for run in runs):
+        raise FedplanError(
+            "the loss before training is at the target already, so that nothing costs anything: "
+            f"lower target-loss (now {experiment.stop.target_loss:g})."
+        )
+    best = empirical_optimum(runs, objective)
+    store.save_step(entry, "sweep", {"best": best and asdict(best)})
+    cells = make_cells(runs, objective)
+    return Sweep(
+        runs=tuple(runs),
+        cells=tuple(cells),
+        best=best,
+        message=_message(experiment, grid, runs, cells, best),
+    )
 
 
-def empirical_optimum(outcomes: Sequence[Outcome], objective: Objective) -> CellCost | None:
+def make_cells(runs: Iterable[RunSummary], objective: Objective) -> list[Cell]:
+    """Every (K, E) of the runs, cheapest first; one that some seed did not arrive at is last.
+
+    >>> runs = [RunSummary(clients_per_round=1, local_steps=5, seed=s, status="target", rounds=9,
+    ...     time_s=s, energy_j=0.0, final_loss=0.5) for s in (2, 4)]
+    >>> [(cell.setting, cell.cost, cell.cost_error) for cell in make_cells(runs,
+    ...     Objective.weighted(0.0))]
+    [((1, 5), 3.0, 1.0)]
+    """
+    by_setting: dict[tuple[int, int], list[RunSummary]] = {}
+    for run in runs:
+        by_setting.setdefault(run.setting, []).append(run)
+    cells = [_cell(runs_of_one, objective) for runs_of_one in by_setting.values()]
+    return sorted(cells, key=lambda cell: (cell.cost, -cell.reached, cell.setting))
+
+
+def _cell(runs: Sequence[RunSummary], objective: Objective) -> Cell:
+    arrived = [run for run in runs if run.status == "target"]
+    costs = [run.cost(objective) for run in runs]
+    whole = len(arrived) == len(runs)
+    return Cell(
+        clients_per_round=runs[0].clients_per_round,
+        local_steps=runs[0].local_steps,
+        seeds=len(runs),
+        reached=len(arrived),
+        rounds=_mean([run.rounds for run in arrived]),
+        rounds_sd=_deviation([run.rounds for run in arrived]),
+        time_s=_mean([run.time_s for run in arrived]),
+        energy_j=_mean([run.energy_j for run in arrived]),
+        cost=_mean(costs) if whole else math.inf,
+        cost_error=_deviation(costs) / math.sqrt(len(costs)) if whole else math.nan,
+    )
+
+
+def _mean(values: Sequence[float]) -> float:
+    return statistics.fmean(values) if values else math.nan
+
+
+def _deviation(values: Sequence[float]) -> float:
+    return statistics.stdev(values) if len(values) > 1 else math.nan
+
+
+def empirical_optimum(runs: Sequence[RunSummary], objective: Objective) -> Cell | None:
     """The (K, E) cheapest on every other seed, at what it costs on the seeds between.
 
     Chosen and priced on the same seeds, the cheapest of many cells would look cheaper than it is.
     None where no cell arrives with all seeds.
     """
-    seeds = sorted({outcome.seed for outcome in outcomes})
-    choosing, checking = set(seeds[::2]), set(seeds[1::2]) or set(seeds)
-    best = cell_costs((o for o in outcomes if o.seed in choosing), objective)[0]
-    if math.isinf(best.cost):
+    whole = {cell.setting for cell in make_cells(runs, objective) if math.isfinite(cell.cost)}
+    if not whole:
         return None
-    priced = cell_costs((o for o in outcomes if o.seed in checking), objective)
-    return next(cell for cell in priced if cell.setting == best.setting)
+    seeds = sorted({run.seed for run in runs})
+    choosing, checking = set(seeds[::2]), set(seeds[1::2]) or set(seeds)
+    best, *_ = make_cells(
+        (run for run in runs if run.seed in choosing and run.setting in whole), objective
+    )
+    (priced,) = make_cells(
+        (run for run in runs if run.seed in checking and run.setting == best.setting), objective
+    )
+    return priced
+
+
+def _message(
+    experiment: Experiment,
+    grid: Grid,
+    runs: Sequence[RunSummary],
+    cells: Sequence[Cell],
+    best: Cell | None,
+) -> str:
+    stop, training = experiment.stop, experiment.study.training
+    whole = sum(cell.reached == cell.seeds for cell in cells)
+    counted = f"{whole:,} of {len(cells):,} settings reached the loss {stop.target_loss:g}"
+    counted += " with every seed." if training.seeds > 1 else "."
+    if best is None:
+        if all(run.status == "diverged" for run in runs):
+            return (
+                f"{counted} All runs diverged: lower learning-rate (now "
+                f"{training.learning_rate:g})."
+            )
+        lowest = min(run.final_loss or math.inf for run in runs)
+        return (
+            f"{counted} The lowest loss at the end of a run is {lowest:.4g}. Allow more rounds "
+            f"(now {stop.max_rounds:,}), or raise target-loss."
+        )
+    words = f"K={best.clients_per_round:,}, E={best.local_steps:,} costs least"
+    if training.seeds > 1:
+        words += f" on every other seed, and {best.cost:.4g} {experiment.objective.unit}"
+        words += " on the seeds between."
+    else:
+        words += " on the one seed tried; add seeds to see how far to trust it."
+    return " ".join([words, counted, *_edges(grid, best, experiment.num_clients)])
+
+
+def _edges(grid: Grid, best: Cell, num_clients: int) -> list[str]:
+    """What to add to a grid that the optimum is at the end of."""
+    found = []
+    for name, value, values, most in (
+        ("clients-per-round", best.clients_per_round, grid.clients_per_round, num_clients),
+        ("local-steps", best.local_steps, grid.local_steps, None),
+    ):
+        if value == values[0] > 1:
+            found.append(f"It is the smallest {name} tried: add smaller ones.")
+        elif value == values[-1] != most:
+            found.append(f"It is the largest {name} tried: add larger ones.")
+    return found

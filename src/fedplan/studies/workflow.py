@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from fedplan.errors import InputError
@@ -19,14 +19,13 @@ from fedplan.store import Store
 from fedplan.studies.archive import Archive, NoEngine
 from fedplan.studies.building import Experiment
 from fedplan.studies.paper_pilots import PaperPilots
-from fedplan.studies.pilots import DesignedPilots, PilotProblem, Trial
+from fedplan.studies.pilots import DesignedPilots, Failure, PilotProblem, Trial
+from fedplan.studies.summary import RunSummary
 from fedplan.theory.cost import Objective
 from fedplan.theory.descent import Descent
 from fedplan.theory.descent_plan import Forecast
 
-Status = Literal[
-    "reached", "not reached", "diverged", "infeasible", "out of reach", "nothing to learn"
-]
+Status = Literal["reached", "not reached", "infeasible"] | Failure
 Report = Callable[[str, Job, RoundRecord], None]
 
 
@@ -196,7 +195,7 @@ def run_pilots(
     """Run whatever the pilots ask for, until they ask no more."""
     while (trial := pilots.ask()) is not None:
         pilots.tell(_run(archive, trial, report))
-        note("pilots", [_summary(run) for run in pilots.runs])
+        note("pilots", [asdict(RunSummary.of(run)) for run in pilots.runs])
 
 
 def pilot_problem(experiment: Experiment) -> PilotProblem:
@@ -271,16 +270,3 @@ def _verdict(
         inside = low <= measured.rounds <= high
         words += f", {'as' if inside else 'not as'} predicted"
     return ("reached" if measured.reached == total else "not reached"), words + "."
-
-
-def _summary(run: RunRecord) -> dict[str, float | int | str | None]:
-    return {
-        "clients_per_round": run.clients_per_round,
-        "local_steps": run.local_steps,
-        "seed": run.seed,
-        "status": run.status,
-        "rounds": run.num_rounds,
-        "final_loss": run.final_loss,
-        "time_s": run.time_s,
-        "energy_j": run.energy_j,
-    }

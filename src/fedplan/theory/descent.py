@@ -28,9 +28,7 @@ from fedplan.theory.convergence import sampling_variance
 from fedplan.theory.fleet import FloatArray
 from fedplan.theory.learning_rate import LearningRate
 
-# Exponents of s(K) and of E in the part that more clients save. Both are compromises: for
-# Synthetic(1, 1) they are about 1.3 and 0, for logistic regression on MNIST 0.8 and 1.
-SAMPLING_POWER, SAMPLING_STEPS_POWER = 1.25, 0.25
+SAMPLING_POWER = 1.25  # q: about 1.3 for Synthetic(1, 1), 0.8 for logistic regression on MNIST
 
 # Of each parameter, its mean and standard deviation before any pilot. Shares are logarithms of what
 # A / E and C are of D at the target, at the E where learning rate times E is 1 and at K = 1.
@@ -41,6 +39,7 @@ PARAMETERS = (
     "steps_power",
     "sampling_share",
     "sampling_power",
+    "sampling_steps_power",
     "curvature",
 )
 PRIOR = {
@@ -50,6 +49,7 @@ PRIOR = {
     "steps_power": (3.0, 0.5),
     "sampling_share": (-0.65, 0.5),
     "sampling_power": (0.7, 0.7),
+    "sampling_steps_power": (0.1, 0.3),  # w: about 0 and 1 for the same two tasks
     "curvature": (1.2, 0.5),
 }
 # With a harmonic schedule time is the logarithm of the rounds, and grows more evenly.
@@ -143,14 +143,14 @@ def learning_time(
 ) -> FloatArray:
     """Learning-rate time until the loss is `loss_ratio` times the target; all arrays broadcast.
 
-    >>> likeliest = np.array([math.log(8.0), 2.0, math.log(0.5), 3.0, math.log(0.25), 0.0, 0.0])
+    >>> likeliest = np.array([math.log(8), 2, math.log(0.5), 3, math.log(0.25), 0, 0.25, 0])
     >>> learning_time(likeliest, [1, 10], 10, 1.0, num_clients=10, unit_steps=10).round(3).tolist()
     [14.0, 12.0]
     """
     k, e, ratio = np.broadcast_arrays(
         *(np.asarray(v, np.float64) for v in (clients_per_round, local_steps, loss_ratio))
     )
-    time, loss_power, steps, steps_power, sampling, sampling_power, curvature = (
+    time, loss_power, steps, steps_power, sampling, sampling_power, w, curvature = (
         np.moveaxis(parameters, -1, 0)[(...,) + (np.newaxis,) * k.ndim]
         if parameters.ndim > 1
         else parameters
@@ -163,9 +163,7 @@ def learning_time(
 
     inherent = power(np.zeros_like(steps), loss_power)
     saved_by_steps = power(steps, steps_power) * unit_steps / e
-    saved_by_clients = (
-        power(sampling, sampling_power) * noise * (e / unit_steps) ** SAMPLING_STEPS_POWER
-    )
+    saved_by_clients = power(sampling, sampling_power) * noise * (e / unit_steps) ** w
     scale = np.exp(np.clip(time + 0.5 * curvature * x**2, -_MOST, _MOST))
     return np.asarray(scale * (inherent + saved_by_steps + saved_by_clients))
 

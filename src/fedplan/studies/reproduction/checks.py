@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-from fedplan.studies.reproduction.grid import AS_IT_IS, ENERGY, TIME, Grid
-from fedplan.studies.sweep import CellCost, Outcome, cell_costs
+from fedplan.studies.reproduction.grid import AS_IT_IS, ENERGY, TIME, TrainedGrid
+from fedplan.studies.summary import RunSummary
+from fedplan.studies.sweep import Cell, make_cells
 from fedplan.theory.cost import Objective
 
 _ERRORS = 2.0  # standard errors of a difference that count as noise
@@ -22,7 +23,7 @@ _FEW, _NEAR = 0.15, 0.1  # the least share of the clients that is looked at; mor
 WEIGHTS = tuple(tenth / 10 for tenth in range(11))
 
 Verdict = Literal["holds", "does not hold", "cannot tell"]
-Axis = Callable[[CellCost], int]
+Axis = Callable[[Cell], int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,37 +36,37 @@ class Check:
     numbers: str
 
 
-def check_theory(grid: Grid) -> list[Check]:
+def check_theory(grid: TrainedGrid) -> list[Check]:
     """Every check the grid allows; those of energy only where the devices have joules."""
-    outcomes = grid.outcomes[AS_IT_IS]
+    runs = grid.summaries[AS_IT_IS]
     checks = [
-        _falls_then_rises("Corollary 1", "time", cell_costs(outcomes, TIME)),
+        _falls_then_rises("Corollary 1", "time", make_cells(runs, TIME)),
         _steps_rise("Corollary 2", "time", grid, TIME),
-        _with_clients("Theorem 2", "time", cell_costs(outcomes, TIME), rising=False),
-        _few_are_enough(cell_costs(outcomes, TIME)),
+        _with_clients("Theorem 2", "time", make_cells(runs, TIME), rising=False),
+        _few_are_enough(make_cells(runs, TIME)),
     ]
-    if any(0 < outcome.energy_j < math.inf for outcome in outcomes):
-        energy = cell_costs(outcomes, ENERGY)
+    if any(run.energy_j > 0 for run in runs):
+        energy = make_cells(runs, ENERGY)
         checks += [
             _falls_then_rises("Corollary 3", "energy", energy),
             _steps_rise("Corollary 4", "energy", grid, ENERGY),
             _with_clients("Theorem 3", "energy", energy, rising=True),
-            _clients_and_weight(outcomes),
+            _clients_and_weight(runs),
         ]
     return checks
 
 
-def clients_of(cell: CellCost) -> int:
+def clients_of(cell: Cell) -> int:
     """K."""
     return cell.clients_per_round
 
 
-def steps_of(cell: CellCost) -> int:
+def steps_of(cell: Cell) -> int:
     """E."""
     return cell.local_steps
 
 
-def _falls_then_rises(source: str, unit: str, cells: Sequence[CellCost]) -> Check:
+def _falls_then_rises(source: str, unit: str, cells: Sequence[Cell]) -> Check:
     found: list[str] = []
     verdicts: list[bool | None] = []
     for clients, line in _lines(cells, clients_of, steps_of):
@@ -89,10 +90,10 @@ def _falls_then_rises(source: str, unit: str, cells: Sequence[CellCost]) -> Chec
     )
 
 
-def _steps_rise(source: str, unit: str, grid: Grid, objective: Objective) -> Check:
+def _steps_rise(source: str, unit: str, grid: TrainedGrid, objective: Objective) -> Check:
     best: dict[int, list[int | None]] = {}
-    for outcomes in grid.outcomes.values():
-        for clients, line in _lines(cell_costs(outcomes, objective), clients_of, steps_of):
+    for runs in grid.summaries.values():
+        for clients, line in _lines(make_cells(runs, objective), clients_of, steps_of):
             cell = min(line, key=lambda one: one.cost)
             best.setdefault(clients, []).append(
                 cell.local_steps if math.isfinite(cell.cost) else None
@@ -103,7 +104,7 @@ def _steps_rise(source: str, unit: str, grid: Grid, objective: Objective) -> Che
         rising = all(a <= b for a, b in pairwise(known))
         # An E that stays shows only that the grid is coarse.
         verdicts.append(None if len(set(known)) < 2 else rising)
-    factors = ", ".join(f"{factor:g}" for factor in grid.outcomes)
+    factors = ", ".join(f"{factor:g}" for factor in grid.summaries)
     return Check(
         source=source,
         statement=f"For any K, the E of least {unit} rises as communication costs more.",
@@ -113,7 +114,7 @@ def _steps_rise(source: str, unit: str, grid: Grid, objective: Objective) -> Che
     )
 
 
-def _with_clients(source: str, unit: str, cells: Sequence[CellCost], *, rising: bool) -> Check:
+def _with_clients(source: str, unit: str, cells: Sequence[Cell], *, rising: bool) -> Check:
     found: list[str] = []
     verdicts: list[bool | None] = []
     for steps, line in _lines(cells, steps_of, clients_of):
@@ -136,7 +137,7 @@ def _with_clients(source: str, unit: str, cells: Sequence[CellCost], *, rising: 
     )
 
 
-def _few_are_enough(cells: Sequence[CellCost]) -> Check:
+def _few_are_enough(cells: Sequence[Cell]) -> Check:
     lines = dict(_lines(cells, clients_of, steps_of))
     most = max(lines)
     least = {clients: min(cell.cost for cell in line) for clients, line in lines.items()}
@@ -154,8 +155,8 @@ def _few_are_enough(cells: Sequence[CellCost]) -> Check:
     )
 
 
-def _clients_and_weight(outcomes: Sequence[Outcome]) -> Check:
-    best = [cell_costs(outcomes, Objective.weighted(weight))[0] for weight in WEIGHTS]
+def _clients_and_weight(runs: Sequence[RunSummary]) -> Check:
+    best = [make_cells(runs, Objective.weighted(weight))[0] for weight in WEIGHTS]
     falling = all(
         b.clients_per_round <= a.clients_per_round and b.local_steps <= a.local_steps
         for a, b in pairwise(best)
@@ -175,22 +176,22 @@ def _clients_and_weight(outcomes: Sequence[Outcome]) -> Check:
     )
 
 
-def _lines(
-    cells: Iterable[CellCost], fixed: Axis, varied: Axis
-) -> list[tuple[int, list[CellCost]]]:
+def _lines(cells: Iterable[Cell], fixed: Axis, varied: Axis) -> list[tuple[int, list[Cell]]]:
     """The cells of each row or column of the grid, in order."""
-    groups: dict[int, list[CellCost]] = {}
+    groups: dict[int, list[Cell]] = {}
     for cell in cells:
         groups.setdefault(fixed(cell), []).append(cell)
     return [(at, sorted(group, key=varied)) for at, group in sorted(groups.items())]
 
 
-def _breaks(line: Sequence[CellCost], *, rising: bool) -> list[tuple[CellCost, CellCost]]:
+def _breaks(line: Sequence[Cell], *, rising: bool) -> list[tuple[Cell, Cell]]:
     """Neighbours that go the other way by more than noise."""
     found = []
     for a, b in pairwise(line):
         low, high = (a, b) if rising else (b, a)
-        noise = _ERRORS * math.hypot(*(0 if math.isnan(c.error) else c.error for c in (a, b)))
+        noise = _ERRORS * math.hypot(
+            *(0 if math.isnan(c.cost_error) else c.cost_error for c in (a, b))
+        )
         # Two that never arrive go no way at all.
         if low.cost != high.cost and low.cost - high.cost > noise:
             found.append((a, b))
@@ -204,9 +205,9 @@ def _verdict(verdicts: Sequence[bool | None]) -> Verdict:
     return "holds" if True in verdicts else "cannot tell"
 
 
-def _step(a: CellCost, b: CellCost) -> str:
+def _step(a: Cell, b: Cell) -> str:
     return f"{a.cost:.4g} at {a.setting} and {b.cost:.4g} at {b.setting}"
 
 
-def _at(cell: CellCost) -> str:
+def _at(cell: Cell) -> str:
     return f"K={cell.clients_per_round}, E={cell.local_steps} ({cell.cost:.4g})"

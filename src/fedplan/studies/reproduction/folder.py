@@ -10,7 +10,7 @@ from pathlib import Path
 from fedplan.atomic import draft_of
 from fedplan.errors import InputError
 from fedplan.figures import LinesFigure, convergence_data, save_figure, total_time_data
-from fedplan.studies.reproduction.grid import Grid
+from fedplan.studies.reproduction.grid import TrainedGrid
 from fedplan.studies.reproduction.page import page_text
 from fedplan.studies.reproduction.reproduce import Reproduction
 from fedplan.studies.reproduction.table1 import Row
@@ -57,7 +57,7 @@ def write_folder(made: Reproduction, folder: Path, *, command: str) -> list[Path
     return sorted(path for path in folder.iterdir() if path.is_file())
 
 
-def figures_of(made: Reproduction, grid: Grid) -> dict[str, LinesFigure]:
+def figures_of(made: Reproduction, grid: TrainedGrid) -> dict[str, LinesFigure]:
     """The figures that there are runs for, by the name of their file."""
     prepared = made.prepared
     target, setup = prepared.target_loss, prepared.setup

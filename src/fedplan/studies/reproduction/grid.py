@@ -12,7 +12,8 @@ from fedplan.simulation import Clock
 from fedplan.studies.archive import Archive, Progress
 from fedplan.studies.building import Experiment
 from fedplan.studies.reproduction.design import Design
-from fedplan.studies.sweep import Outcome, cell_costs, grid_jobs
+from fedplan.studies.summary import RunSummary
+from fedplan.studies.sweep import grid_jobs, make_cells
 from fedplan.studies.workflow import pilot_problem
 from fedplan.theory.cost import Objective
 from fedplan.theory.fleet import Fleet
@@ -23,60 +24,58 @@ TIME, ENERGY = Objective.weighted(0.0), Objective.weighted(1.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Grid:
+class TrainedGrid:
     """What was trained.
 
-    outcomes : by how many times the study's communication costs; the runs are the same.
+    summaries : by how many times the study's communication costs; the runs are the same.
     shown : the runs of the curves.
     """
 
-    outcomes: dict[float, list[Outcome]]
+    summaries: dict[float, list[RunSummary]]
     shown: tuple[RunRecord, ...]
     shown_clients: int
     shown_steps: int
 
     def total_times(self) -> list[TotalTime]:
         """Seconds to the target of every (K, E) that arrived with all seeds."""
-        outcomes = self.outcomes[AS_IT_IS]
-        seeds = len({outcome.seed for outcome in outcomes})
+        cells = make_cells(self.summaries[AS_IT_IS], TIME)
         return [
             TotalTime(
                 clients_per_round=cell.clients_per_round,
                 local_steps=cell.local_steps,
                 mean_s=cell.cost,
-                sd_s=0.0 if math.isnan(cell.error) else cell.error * math.sqrt(seeds),
+                sd_s=cell.cost_error * math.sqrt(cell.seeds) if cell.seeds > 1 else 0.0,
             )
-            for cell in sorted(cell_costs(outcomes, TIME), key=lambda cell: cell.setting)
+            for cell in sorted(cells, key=lambda cell: cell.setting)
             if math.isfinite(cell.cost)
         ]
 
 
-def measure_grid(
+def train_grid(
     experiment: Experiment,
     archive: Archive,
     design: Design,
     seeds: Sequence[int],
     *,
     progress: Progress | None = None,
-) -> Grid:
-    """Train the grid, one seed after the other: only the runs of the curves are kept whole."""
+) -> TrainedGrid:
+    """Train every (K, E) of the design; only the runs of the curves are kept whole."""
     fleet = pilot_problem(experiment).fleet
     num_clients = experiment.num_clients
     clocks = {factor: Clock(scaled(fleet, factor), num_clients) for factor in COMM_FACTORS}
     many = [k for k in design.clients_per_round if k <= num_clients] or [num_clients]
     shown_clients = min(many, key=lambda k: abs(k - design.shown_clients))
-    outcomes: dict[float, list[Outcome]] = {factor: [] for factor in COMM_FACTORS}
-    shown: list[RunRecord] = []
-    for seed in seeds:
-        jobs = grid_jobs(many, design.local_steps, [seed])
-        for run in archive.run_all(jobs, experiment.stop, progress=progress):
-            for factor, clock in clocks.items():
-                outcomes[factor].append(Outcome.of(clock.reprice(run)))
-            if run.clients_per_round == shown_clients or run.local_steps == design.shown_steps:
-                shown.append(run)
-    return Grid(
-        outcomes=outcomes,
-        shown=tuple(shown),
+
+    def take(run: RunRecord) -> tuple[dict[float, RunSummary], RunRecord | None]:
+        prices = {factor: RunSummary.of(clock.reprice(run)) for factor, clock in clocks.items()}
+        is_shown = run.clients_per_round == shown_clients or run.local_steps == design.shown_steps
+        return prices, run if is_shown else None
+
+    jobs = grid_jobs(many, design.local_steps, seeds)
+    taken = archive.map_all(jobs, experiment.stop, take, progress=progress)
+    return TrainedGrid(
+        summaries={factor: [prices[factor] for prices, _ in taken] for factor in COMM_FACTORS},
+        shown=tuple(run for _, run in taken if run is not None),
         shown_clients=shown_clients,
         shown_steps=design.shown_steps,
     )

@@ -7,11 +7,11 @@ import statistics
 from collections.abc import Sequence
 
 from fedplan.studies.report import markdown_table
-from fedplan.studies.reproduction.grid import AS_IT_IS, TIME, Grid
+from fedplan.studies.reproduction.grid import AS_IT_IS, TIME, TrainedGrid
 from fedplan.studies.reproduction.published import FIGURES
 from fedplan.studies.reproduction.reproduce import Reproduction
 from fedplan.studies.reproduction.weights import FEDPLAN, PAPER, Priced
-from fedplan.studies.sweep import CellCost, cell_costs
+from fedplan.studies.sweep import Cell, make_cells
 
 
 def page_text(made: Reproduction, *, command: str, pictures: Sequence[str]) -> str:
@@ -62,9 +62,9 @@ def summary(made: Reproduction) -> list[str]:
     return lines
 
 
-def best_time(grid: Grid) -> CellCost | None:
+def best_time(grid: TrainedGrid) -> Cell | None:
     """The quickest (K, E); None where none arrives with all seeds."""
-    best = cell_costs(grid.outcomes[AS_IT_IS], TIME)[0]
+    best = make_cells(grid.summaries[AS_IT_IS], TIME)[0]
     return best if math.isfinite(best.cost) else None
 
 
@@ -97,7 +97,7 @@ def _table1_summary(made: Reproduction) -> str:
     )
 
 
-def _time_summary(made: Reproduction, grid: Grid) -> list[str]:
+def _time_summary(made: Reproduction, grid: TrainedGrid) -> list[str]:
     best, figure = best_time(grid), FIGURES[made.prepared.setup]
     target = made.prepared.target_loss
     if best is None:

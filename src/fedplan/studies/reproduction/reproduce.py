@@ -17,7 +17,7 @@ from fedplan.studies.config import Study
 from fedplan.studies.reading import read_study
 from fedplan.studies.reproduction.checks import Check, check_theory
 from fedplan.studies.reproduction.design import Design, design_of
-from fedplan.studies.reproduction.grid import Grid, measure_grid
+from fedplan.studies.reproduction.grid import TrainedGrid, train_grid
 from fedplan.studies.reproduction.table1 import Row, measure_table1, table_of
 from fedplan.studies.reproduction.weights import Priced, price_plans
 from fedplan.studies.workflow import Report, pilot_problem
@@ -47,7 +47,7 @@ class Reproduction:
 
     prepared: Prepared
     table1: list[Row]
-    grid: Grid | None
+    grid: TrainedGrid | None
     priced: list[Priced]
     checks: list[Check]
     took_s: float
@@ -111,7 +111,7 @@ def reproduce(
     if not table_only:
         archive, design = experiment.archive(store), prepared.design
         progress = _step(report, "figures")
-        grid = measure_grid(experiment, archive, design, seeds, progress=progress)
+        grid = train_grid(experiment, archive, design, seeds, progress=progress)
         priced = price_plans(experiment, archive, grid, design.energy_weights, seeds, report=report)
     return Reproduction(
         prepared=prepared,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -13,8 +12,9 @@ from fedplan.studies.archive import Archive
 from fedplan.studies.building import Experiment
 from fedplan.studies.paper_pilots import PaperPilots
 from fedplan.studies.pilots import DesignedPilots
-from fedplan.studies.reproduction.grid import AS_IT_IS, Grid
-from fedplan.studies.sweep import CellCost, Outcome, cell_costs, empirical_optimum, sweep
+from fedplan.studies.reproduction.grid import AS_IT_IS, TrainedGrid
+from fedplan.studies.summary import RunSummary
+from fedplan.studies.sweep import Cell, empirical_optimum, make_cells
 from fedplan.studies.workflow import Report, pilot_problem, run_pilots
 from fedplan.theory.cost import Objective
 
@@ -42,7 +42,7 @@ class Priced:
 def price_plans(
     experiment: Experiment,
     archive: Archive,
-    grid: Grid,
+    grid: TrainedGrid,
     weights: Sequence[float],
     seeds: Sequence[int],
     *,
@@ -52,18 +52,18 @@ def price_plans(
 
     The best is chosen on every other seed; all three are priced on the seeds between.
     """
-    outcomes = grid.outcomes[AS_IT_IS]
+    runs = grid.summaries[AS_IT_IS]
     checking = list(seeds[1::2] or seeds)
     found = []
     for weight in weights:
         objective = Objective.weighted(weight)
-        best = empirical_optimum(outcomes, objective)
+        best = empirical_optimum(runs, objective)
         settings = _plans(replace(experiment, objective=objective), archive, report)
         for method, setting in settings.items():
             made = _train(experiment, archive, setting, checking, report)
             found.append(_priced(weight, method, setting, made, best))
         chosen = None if best is None else best.setting
-        own = [o for o in outcomes if _setting(o) == chosen and o.seed in checking]
+        own = [run for run in runs if run.setting == chosen and run.seed in checking]
         found.append(_priced(weight, BEST, chosen, own, best))
     return found
 
@@ -105,27 +105,27 @@ def _train(
     setting: tuple[int, int] | None,
     seeds: Sequence[int],
     report: Report | None,
-) -> list[Outcome]:
+) -> list[RunSummary]:
     if setting is None:
         return []
     jobs = [Job(clients_per_round=setting[0], local_steps=setting[1], seed=s) for s in seeds]
     progress = None if report is None else lambda job, record: report("plans", job, record)
-    return sweep(archive, jobs, experiment.stop, progress=progress)
+    return archive.map_all(jobs, experiment.stop, RunSummary.of, progress=progress)
 
 
 def _priced(
     weight: float,
     method: str,
     setting: tuple[int, int] | None,
-    outcomes: Sequence[Outcome],
-    best: CellCost | None,
+    runs: Sequence[RunSummary],
+    best: Cell | None,
 ) -> Priced:
     cost = error = time_s = energy_j = math.nan
-    if outcomes:
-        (cell,) = cell_costs(outcomes, Objective.weighted(weight))
-        cost, error = cell.cost, cell.error
-        time_s = statistics.fmean(outcome.time_s for outcome in outcomes)
-        energy_j = statistics.fmean(outcome.energy_j for outcome in outcomes)
+    if runs:
+        (cell,) = make_cells(runs, Objective.weighted(weight))
+        cost, error = cell.cost, cell.cost_error
+        arrives = cell.reached == cell.seeds
+        time_s, energy_j = (cell.time_s, cell.energy_j) if arrives else (math.inf, math.inf)
     return Priced(
         energy_weight=weight,
         method=method,
@@ -136,10 +136,6 @@ def _priced(
         energy_j=energy_j,
         relative_cost=cost / best.cost if best is not None and best.cost else math.nan,
     )
-
-
-def _setting(outcome: Outcome) -> tuple[int, int]:
-    return outcome.clients_per_round, outcome.local_steps
 
 
 def _relative_error(one: Priced) -> float:

@@ -1,0 +1,207 @@
+"""`fedplan sweep`: every (K, E) of a grid trained to the target, and what each costs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fedplan.cli.options import plot_option, store_options
+from fedplan.cli.output import (
+    amount,
+    check_plot,
+    console,
+    difference,
+    joules,
+    print_json,
+    save_plot,
+    seconds,
+)
+from fedplan.cli.progress import job_bar, notice
+from fedplan.cli.simulate import COMPILE_TIMES_S, COMPILING, download_mnist
+from fedplan.errors import Collector
+
+if TYPE_CHECKING:
+    from fedplan.studies.archive import Engine
+    from fedplan.studies.building import Experiment
+    from fedplan.studies.sweep import Cell, Sweep
+
+_MOST_COLUMNS = 10  # of the matrix side by side; more go below
+
+
+@click.command()
+@click.argument("study", metavar="STUDY")
+@click.argument("overrides", metavar="[KEY=VALUE]...", nargs=-1)
+@store_options
+@click.option(
+    "--engine",
+    type=click.Choice(["local", "ray"]),
+    default="local",
+    show_default=True,
+    help="Where runs are made: this machine, or a Ray cluster ($RAY_ADDRESS).",
+)
+@plot_option
+@click.option("--output", "-o", metavar="FILE", help="Also write a row a run: .csv.")
+@click.option("--download", is_flag=True, help="Fetch MNIST (12 MB) first, if it is not there.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress, no notices.")
+def sweep(
+    study: str,
+    overrides: tuple[str, ...],
+    store_url: str,
+    output_format: str,
+    engine: str,
+    plot: str | None,
+    output: str | None,
+    download: bool,
+    quiet: bool,
+) -> None:
+    """Train every clients-per-round x local-steps of a grid, and compare what the target costs.
+
+    Runs are kept in the store as they end: the same command after an interruption goes on where it
+    was, and one for another fleet or energy weight trains nothing again.
+
+    STUDY is a study file (TOML) or one that is built in: demo, setup1, setup2, setup3. KEY=VALUE
+    takes the place of what it says; clients-per-round and local-steps take lists, and without them
+    a grid of about 6 x 6 is tried.
+
+    \b
+    Examples:
+      fedplan sweep demo
+      fedplan sweep demo clients-per-round=1,2,5,10 local-steps=10,20,40 seeds=10 --plot demo.png
+      fedplan sweep setup3 energy-weight=0.3 target-loss=1.3 --output runs.csv
+      fedplan sweep study.toml file=other-fleet.csv --format json
+
+    Exit codes: 0 some setting reached the target with every seed, 1 none did, 2 wrong input.
+    """
+    from fedplan.atomic import check_target
+    from fedplan.store import Store
+    from fedplan.studies.grid import read_sweep
+    from fedplan.studies.summary import SUFFIXES, write_summaries
+
+    collector = Collector()
+    collector.attempt(lambda: check_plot(plot))
+    if output is not None:
+        collector.attempt(lambda: check_target(output, SUFFIXES))
+    read = collector.attempt(lambda: read_sweep(study, overrides))
+    collector.finish()
+    if read is None:
+        raise AssertionError("a study that cannot be read is a noted problem")
+
+    from fedplan.studies.building import build_experiment
+    from fedplan.studies.sweep import sweep_study
+
+    if download and read.study.task.data == "mnist":
+        download_mnist(quiet=quiet)
+    experiment = build_experiment(read.study)
+    if experiment.fleet is None:
+        raise AssertionError("a study without a fleet is refused when it is read")
+    with Store(store_url) as store:
+        made_by = _ready(engine, experiment, quiet=quiet)
+        with job_bar(quiet=quiet) as count:
+            result = sweep_study(
+                experiment, read.grid(experiment.fleet), store, engine=made_by, count=count
+            )
+    if output is not None:
+        write_summaries(output, result.runs)
+    if plot is not None:
+        _draw(experiment, result, plot)
+    if output_format == "json":
+        print_json(_as_json(experiment, result))
+    else:
+        _print_table(experiment, result)
+    if result.best is None:
+        raise click.exceptions.Exit(1)
+
+
+def _ready(name: str, experiment: Experiment, *, quiet: bool) -> Engine:
+    """The engine of this name; the local one has compiled what it needs."""
+    if name == "ray":
+        from fedplan.studies.ray_engine import RayEngine
+
+        return RayEngine(experiment)
+    with notice(COMPILING.format(COMPILE_TIMES_S[experiment.study.task.model]), quiet=quiet):
+        experiment.simulator.warm_up()
+    return experiment.simulator
+
+
+def _draw(experiment: Experiment, result: Sweep, path: str) -> None:
+    from fedplan.figures import sweep_figure_data
+
+    data = sweep_figure_data(
+        {cell.setting: cell.cost for cell in result.cells},
+        best=None if result.best is None else result.best.setting,
+        reached={cell.setting: f"{cell.reached}/{cell.seeds}" for cell in result.cells},
+        name=experiment.study.name,
+        note=result.message,
+    )
+    save_plot(data, path)
+
+
+def _as_json(experiment: Experiment, result: Sweep) -> dict[str, Any]:
+    return {
+        "success": result.best is not None,
+        "study": experiment.study.name,
+        "target_loss": experiment.stop.target_loss,
+        "unit": experiment.objective.unit,
+        "cells": [asdict(cell) for cell in sorted(result.cells, key=lambda cell: cell.setting)],
+        "best": result.best and asdict(result.best),
+        "message": result.message,
+    }
+
+
+def _print_table(experiment: Experiment, result: Sweep) -> None:
+    from rich.table import Table
+
+    out = console()
+    study, best = experiment.study, result.best
+    facts = Table.grid(padding=(0, 3))
+    facts.add_row("study", f"{study.name}: {experiment.data_name}, {study.task.model}")
+    facts.add_row("runs", f"{len(result.runs):,}")
+    if best is not None:
+        facts.add_row("clients per round", f"[bold]{best.clients_per_round:,}[/]")
+        facts.add_row("local steps", f"[bold]{best.local_steps:,}[/]")
+        facts.add_row("rounds", _with_error(best.rounds, best.rounds_sd))
+        facts.add_row("time", seconds(best.time_s))
+        facts.add_row("energy", joules(best.energy_j))
+        unit = experiment.objective.unit
+        facts.add_row("cost", f"{_with_error(best.cost, best.cost_error)} {unit}")
+    out.print(facts)
+    for table in _matrices(result):
+        out.print()
+        out.print(table)
+    out.print()
+    if any(cell.reached < cell.seeds for cell in result.cells):
+        out.print("Where it says 3 of 5, so many seeds reached the target, and not all.\n")
+    out.print(result.message, markup=False)
+
+
+def _with_error(value: float, error: float) -> str:
+    return amount(value) if math.isnan(error) else f"{amount(value)} ± {amount(error)}"
+
+
+def _matrices(result: Sweep) -> list[Any]:
+    """Costs against the best, a row an E and a column a K."""
+    from rich.table import Table
+
+    cells = {cell.setting: cell for cell in result.cells}
+    clients = sorted({k for k, _ in cells})
+    steps = sorted({e for _, e in cells})
+    tables = []
+    for start in range(0, len(clients), _MOST_COLUMNS):
+        columns = clients[start : start + _MOST_COLUMNS]
+        table = Table(box=None)
+        table.add_column("local steps", justify="right")
+        for k in columns:
+            table.add_column(f"K={k:,}", justify="right")
+        for e in steps:
+            table.add_row(f"{e:,}", *(_shown(cells[k, e], result.best_of_all) for k in columns))
+        tables.append(table)
+    return tables
+
+
+def _shown(cell: Cell, best: Cell | None) -> str:
+    if cell.reached < cell.seeds or best is None:
+        return f"[dim]{cell.reached} of {cell.seeds}[/]"
+    return "[bold]best[/]" if cell is best else difference(cell.cost / best.cost)

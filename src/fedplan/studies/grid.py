@@ -1,0 +1,114 @@
+"""Grid: which K and E a sweep tries, as a command says or by default."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedplan.errors import Collector, Problem
+from fedplan.studies.config import Study
+from fedplan.studies.reading import read_study
+from fedplan.theory.fleet import Fleet
+
+_LISTS = ("clients-per-round", "local-steps")
+_NEEDED = ("target-loss", "fleet")
+_DEFAULT_POINTS = 6
+_LEAST_BALANCE = 4.0  # below it the default's smallest E would be less than one step
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grid:
+    """The values of K and of E, each rising."""
+
+    clients_per_round: tuple[int, ...]
+    local_steps: tuple[int, ...]
+
+    def __len__(self) -> int:
+        return len(self.clients_per_round) * len(self.local_steps)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweptStudy:
+    """A study with what a command says of its grid; None where it says nothing."""
+
+    study: Study
+    clients_per_round: tuple[int, ...] | None
+    local_steps: tuple[int, ...] | None
+
+    def grid(self, fleet: Fleet) -> Grid:
+        """The grid, with the default where nothing was said."""
+        default = default_grid(fleet)
+        return Grid(
+            clients_per_round=self.clients_per_round or default.clients_per_round,
+            local_steps=self.local_steps or default.local_steps,
+        )
+
+
+def read_sweep(name: str, overrides: Iterable[str] = ()) -> SweptStudy:
+    """Read a study to sweep; clients-per-round and local-steps may be lists, as in `1,2,5`.
+
+    InputError carries every problem: of the lists, of the study, a missing target or fleet.
+
+    >>> swept = read_sweep("demo", ["clients-per-round=5,1", "seeds=2"])
+    >>> swept.clients_per_round, swept.local_steps, swept.study.training.seeds
+    ((1, 5), None, 2)
+    """
+    collector = Collector()
+    lists: dict[str, tuple[int, ...]] = {}
+    others = []
+    for text in overrides:
+        key, equals, value = (part.strip() for part in text.partition("="))
+        key = key.removeprefix("training.")
+        if key in _LISTS and equals:
+            lists[key] = _whole_numbers(key, value, collector)
+        else:
+            others.append(text)
+    # The largest of a list stands for all of it: what is wrong with that one alone is its size.
+    largest = [f"{key}={max(values)}" for key, values in lists.items() if values]
+    study = collector.attempt(lambda: read_study(name, [*others, *largest], required=_NEEDED))
+    collector.finish()
+    if study is None:
+        raise AssertionError("a study that cannot be read is a noted problem")
+    clients, steps = map(lists.get, _LISTS)
+    return SweptStudy(study=study, clients_per_round=clients, local_steps=steps)
+
+
+def _whole_numbers(key: str, text: str, collector: Collector) -> tuple[int, ...]:
+    found = set()
+    for word in text.split(","):
+        try:
+            number = int(word)
+        except ValueError:
+            number = 0
+        if number >= 1:
+            found.add(number)
+        else:
+            message = (
+                f"{key} must be whole numbers from 1 on with commas between them, such as 1,2,5, "
+                f"but got {word.strip()!r} in {key}={text}."
+            )
+            collector.add(Problem(source="command line", message=message))
+    return tuple(sorted(found))
+
+
+def default_grid(fleet: Fleet) -> Grid:
+    """About 6 x 6, both geometric: K from 1 to N, E around t_m / t_p.
+
+    There computing takes as long as sending; E goes from a quarter of it to eight times it.
+
+    >>> grid = default_grid(Fleet(step_time_s=0.1, comm_time_s=2.0, count=20))
+    >>> grid.clients_per_round, grid.local_steps
+    ((1, 2, 3, 6, 11, 20), (5, 10, 20, 40, 80, 160))
+    """
+    balance = max(fleet.mean("comm_time_s") / fleet.mean("step_time_s"), _LEAST_BALANCE)
+    return Grid(
+        clients_per_round=_geometric(1.0, float(len(fleet))),
+        local_steps=_geometric(balance / 4, balance * 8),
+    )
+
+
+def _geometric(low: float, high: float) -> tuple[int, ...]:
+    values = np.geomspace(low, high, _DEFAULT_POINTS).round().astype(np.int64)
+    return tuple(sorted(set(values.tolist())))

@@ -1,0 +1,195 @@
+"""Sudden ends of `sweep` and `run`: nothing is lost or trained twice, the result is the same."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from stored_runs import check_integrity
+
+from fedplan.studies import read_study
+from fedplan.studies.building import build_experiment
+
+# Runs of a tenth of a second each, so that some have ended and others are under way.
+SWEEP = (
+    "sweep", "demo", "clients-per-round=5,20", "local-steps=30,60", "seeds=2", "rounds=60",
+    "target-loss=0.6", "--format", "json",
+)  # fmt: skip
+RUN = ("run", "demo", "seeds=3", "--format", "json")
+
+
+def start(words, path, **options):
+    return subprocess.Popen(
+        [sys.executable, "-m", "fedplan.cli", *words, "--store", f"sqlite:///{path}"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    )
+
+
+def finish(words, path, **options):
+    """Let it end; exit code and its document."""
+    process = start(words, path, **options)
+    out, err = process.communicate()
+    assert process.returncode in (0, 1), err
+    return process.returncode, json.loads(out)
+
+
+def finished_runs(path):
+    """What identifies each run that is in the store: made once, its row never changes."""
+    if not path.exists():
+        return set()
+    with closing(sqlite3.connect(path)) as connection:
+        there = connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'runs'")
+        if there.fetchone() == (0,):
+            return set()
+        return set(
+            connection.execute(
+                "SELECT id, clients_per_round, local_steps, seed, num_rounds, created FROM runs"
+            )
+        )
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    """What a command prints, how many runs it leaves and how long it takes, never interrupted."""
+    known = {}
+    build_experiment(read_study("demo")).simulator.warm_up()  # compiling is not to be timed
+
+    def result(words):
+        if words not in known:
+            path = tmp_path_factory.mktemp("whole") / "runs.db"
+            began = time.monotonic()
+            answer = finish(words, path)
+            known[words] = (answer, len(finished_runs(path)), time.monotonic() - began)
+        return known[words]
+
+    return result
+
+
+def interrupt_again_and_again(words, path, kills, undisturbed):
+    expected, num_runs, took_s = undisturbed(words)
+    moments = random.Random(f"{words} {kills}")
+    for _ in range(kills):
+        before = finished_runs(path)
+        process = start(words, path)
+        time.sleep(moments.uniform(0.3, 1.0) * took_s)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        if path.exists():
+            check_integrity(path)
+        after = finished_runs(path)
+        assert before <= after  # not lost, and neither made nor saved again
+    assert finish(words, path) == expected
+    assert before <= finished_runs(path)
+    assert len(finished_runs(path)) == num_runs
+    check_integrity(path)
+    return len(after)
+
+
+def test_a_sweep_killed_at_any_moment_goes_on_where_it_was(tmp_path, undisturbed):
+    ended = [
+        interrupt_again_and_again(SWEEP, tmp_path / f"{kills}.db", kills, undisturbed)
+        for kills in (5, 4)
+    ]
+    assert any(ended)
+
+
+def test_a_run_killed_at_any_moment_goes_on_where_it_was(tmp_path, undisturbed):
+    interrupt_again_and_again(RUN, tmp_path / "runs.db", 1, undisturbed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words", [SWEEP, RUN], ids=["sweep", "run"])
+def test_thirty_kills_change_nothing(tmp_path, undisturbed, words):
+    for place in range(10):
+        interrupt_again_and_again(words, tmp_path / f"{place}.db", 3, undisturbed)
+
+
+def test_an_interrupt_leaves_a_whole_store_and_the_sweep_goes_on(tmp_path, undisturbed):
+    path = tmp_path / "runs.db"
+    process = start(SWEEP, path)
+    give_up_at = time.monotonic() + 60
+    while not finished_runs(path) and time.monotonic() < give_up_at:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate()
+    assert (process.returncode, out) == (130, "") and err.endswith("Stopped.\n")
+    assert "Traceback" not in err
+    check_integrity(path)
+    before = finished_runs(path)
+    expected, num_runs, _ = undisturbed(SWEEP)
+    assert before and finish(SWEEP, path) == expected
+    assert before <= finished_runs(path) and len(finished_runs(path)) == num_runs
+
+
+def test_two_sweeps_of_the_same_study_at_once_come_to_the_same(tmp_path, undisturbed):
+    path = tmp_path / "runs.db"
+    both = [start(SWEEP, path) for _ in range(2)]
+    outs = [process.communicate()[0] for process in both]
+    expected, num_runs, _ = undisturbed(SWEEP)
+    for process, out in zip(both, outs, strict=True):
+        assert (process.returncode, json.loads(out)) == expected
+    check_integrity(path)
+    assert len(finished_runs(path)) == num_runs
+
+
+FULL_DISK = """
+import resource, sys
+from fedplan.cli import main
+resource.setrlimit(resource.RLIMIT_FSIZE, (150_000, resource.RLIM_INFINITY))
+sys.argv = ["fedplan", *sys.argv[1:]]
+main()
+"""
+
+
+def test_a_disk_that_fills_up_ends_it_clearly_and_it_goes_on_with_more(tmp_path, undisturbed):
+    path = tmp_path / "runs.db"
+    words = [*SWEEP, "--store", f"sqlite:///{path}"]
+    done = subprocess.run([sys.executable, "-c", FULL_DISK, *words], capture_output=True, text=True)
+    assert done.returncode == 1 and "start again" in done.stderr, done.stderr
+    assert "Traceback" not in done.stderr and not json.loads(done.stdout)["success"]
+    check_integrity(path)
+    before = finished_runs(path)
+    assert finish(SWEEP, path) == undisturbed(SWEEP)[0] and before <= finished_runs(path)
+
+
+@pytest.fixture
+def public_folder():
+    """A folder that everybody can reach, unlike those of pytest."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        yield folder
+
+
+def test_a_store_that_may_not_be_written_is_refused_before_training(public_folder, fedplan):
+    path = public_folder / "runs.db"
+    words = (*SWEEP, "--store", f"sqlite:///{path}")
+    assert fedplan(*words, "seeds=1").code == 0
+    before = path.read_bytes()
+    path.chmod(0o444)
+    is_root = os.geteuid() == 0
+    if is_root:  # whom permissions do not stop
+        os.seteuid(65534)
+    try:
+        refused = fedplan(*words)
+    finally:
+        if is_root:
+            os.seteuid(0)
+    assert refused.code == 2 and "cannot be written to. Make the file" in refused.err
+    assert path.read_bytes() == before
+    path.chmod(0o644)
+    assert fedplan(*words).code == 0
+    check_integrity(path)

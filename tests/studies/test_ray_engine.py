@@ -1,0 +1,77 @@
+"""Runs made on a cluster are those of this machine, whole and in order."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from importlib.util import find_spec
+
+import pytest
+
+from fedplan.errors import MissingExtraError
+from fedplan.studies import ray_engine
+from fedplan.studies.building import build_experiment
+from fedplan.studies.reading import read_study
+
+needs_ray = pytest.mark.skipif(
+    find_spec("ray") is None, reason="ray is not installed: pip install 'fedplan[ray]'"
+)
+# A process of its own: ray starts others, and warns of what is to come.
+COMPARE = """
+import json, logging, sys
+from fedplan.errors import FedplanError
+from fedplan.studies import read_study
+from fedplan.studies.building import build_experiment
+from fedplan.studies.ray_engine import RayEngine
+from fedplan.studies.sweep import grid_jobs
+experiment = build_experiment(read_study("demo", ["rounds=8", "num-clients=6"]))
+jobs = grid_jobs((1, 3, 6), (2, 30), range(2))
+engine, told, heard = RayEngine(experiment), [], []
+made = list(engine.run_all(jobs, experiment.stop, finished=told.append,
+    progress=lambda job, record: heard.append((job, record))))
+expected = list(experiment.simulator.run_all(jobs, experiment.stop))
+assert list(engine.run_all([], experiment.stop)) == []
+try:
+    list(engine.run_all(grid_jobs((7,), (1,), [0]), experiment.stop))
+except FedplanError as error:
+    wrong = str(error)
+import ray
+print(json.dumps({
+    "same": made == expected,
+    "told": sorted(map(repr, told)) == sorted(map(repr, expected)),
+    "heard": sorted(map(repr, heard)) == sorted(
+        repr((job, record)) for job, run in zip(jobs, expected) for record in run.rounds),
+    "ended": not ray.is_initialized(), "wrong": wrong}))
+"""
+
+
+@needs_ray
+def test_the_runs_are_the_local_ones_and_what_was_started_is_ended():
+    done = subprocess.run([sys.executable, "-c", COMPARE], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found.pop("wrong").startswith("`1 <= clients_per_round <= num_clients` must hold")
+    assert found == dict.fromkeys(("same", "told", "heard", "ended"), True)
+
+
+@needs_ray
+def test_a_cluster_that_does_not_answer_is_said_so(tmp_path):
+    words = ["demo", "clients-per-round=2", "local-steps=5", "--engine", "ray"]
+    done = subprocess.run(
+        [sys.executable, "-m", "fedplan.cli", "sweep", *words],
+        cwd=tmp_path,
+        env={**os.environ, "RAY_ADDRESS": "127.0.0.1:1"},
+        capture_output=True,
+        text=True,
+    )
+    assert (
+        done.returncode == 2 and "no Ray cluster answers at RAY_ADDRESS=127.0.0.1:1" in done.stderr
+    )
+
+
+def test_without_ray_the_line_to_type_is_said(monkeypatch):
+    monkeypatch.setattr(ray_engine, "find_spec", lambda _: None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'fedplan\[ray\]'"):
+        ray_engine.RayEngine(build_experiment(read_study("demo")))
