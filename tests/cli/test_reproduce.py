@@ -18,7 +18,7 @@ from fedplan.tables import read_pilots
 TINY = ("target-loss=1.9", "pairs=[[10, 10], [20, 20]]", "--quick", "--seeds", "1", "-q")
 CONTRACT = {
     "setup", "quick", "seeds", "target_loss", "took_s", "output", "table1", "quickest", "plans",
-    "checks", "summary",
+    "checks", "cautions", "summary",
 }  # fmt: skip
 
 

@@ -139,7 +139,7 @@ def _priced_json(one: Priced) -> dict[str, Any]:
 
 
 def _as_json(made: Reproduction, folder: Path) -> dict[str, Any]:
-    from fedplan.studies.reproduction.page import best_time, summary
+    from fedplan.studies.reproduction.page import best_time, cautions, summary
 
     best = None if made.grid is None else best_time(made.grid)
     return {
@@ -175,6 +175,7 @@ def _as_json(made: Reproduction, folder: Path) -> dict[str, Any]:
             }
             for one in made.checks
         ],
+        "cautions": cautions(made),
         "summary": summary(made),
     }
 
@@ -182,7 +183,7 @@ def _as_json(made: Reproduction, folder: Path) -> dict[str, Any]:
 def _print_table(made: Reproduction, folder: Path) -> None:
     from rich.table import Table
 
-    from fedplan.studies.reproduction.page import summary
+    from fedplan.studies.reproduction.page import cautions, summary
 
     out = console()
     first = made.table1[0]
@@ -202,10 +203,10 @@ def _print_table(made: Reproduction, folder: Path) -> None:
         )
     out.print(table)
     out.print()
-    for line in summary(made):
+    for line in [*cautions(made), *summary(made)]:
         out.print(f"- {line}", markup=False)
     out.print()
     out.print(
-        f"{len(made.prepared.seeds)} seeds, {seconds(made.took_s)}: {folder / 'README.md'}",
+        f"Seeds: {len(made.prepared.seeds)}; {seconds(made.took_s)}: {folder / 'README.md'}",
         markup=False,
     )

@@ -20,9 +20,10 @@ def page_text(made: Reproduction, *, command: str, pictures: Sequence[str]) -> s
     seeds = len(prepared.seeds)
     parts = [
         f"# {prepared.setup} of the paper, measured",
-        f"`{command}`: {seeds} seed{'s' if seeds > 1 else ''} "
-        f"(the paper: 50), {made.took_s:,.0f} s; runs that were in the store took none of them.",
-        *_cautions(made),
+        f"`{command}`",
+        f"Seeds: {seeds} (the paper: 50). Took {made.took_s:,.0f} s; runs that were in the store "
+        "already took none of them.",
+        *(f"**{line}**" for line in cautions(made)),
         "## What reproduces, and what does not",
         "\n".join(f"- {line}" for line in summary(made)),
         "## Table I: rounds to two losses",
@@ -68,16 +69,16 @@ def best_time(grid: TrainedGrid) -> Cell | None:
     return best if math.isfinite(best.cost) else None
 
 
-def _cautions(made: Reproduction) -> list[str]:
+def cautions(made: Reproduction) -> list[str]:
     """What makes this something else than the paper's experiment."""
     prepared = made.prepared
     found = []
     if prepared.quick:
         changes = ["few seeds, a coarse grid", *(f"`{text}`" for text in prepared.design.overrides)]
-        found.append(f"**A quick look**: {', '.join(changes)}.")
+        found.append(f"A quick look: {', '.join(changes)}.")
     if prepared.overrides:
         words = ", ".join(f"`{text}`" for text in prepared.overrides)
-        found.append(f"**With changes**: {words}.")
+        found.append(f"With changes: {words}.")
     return found
 
 
