@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -55,7 +56,8 @@ class BillBar:
             totals.append(quantity(self.energy_j, energy_unit(self.energy_j)))
         shown = number(self.cost)
         if self.interval is not None:
-            shown += f" ({number(self.interval[0])} to {number(self.interval[1])})"
+            low, high = self.interval
+            shown += f" ({number(low)} to {'endless' if math.isinf(high) else number(high)})"
         return f"{shown}\n{', '.join(totals)}"
 
 

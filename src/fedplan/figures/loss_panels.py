@@ -68,7 +68,11 @@ class Arrival:
             number(rounds) if rounds > _MANY else f"{rounds:,.0f}"
             for rounds in (self.low, math.ceil(self.median), self.high)
         )
-        return f"predicted: {centre} ({low} to {high})"
+        return f"predicted: {centre} ({low} to {'never' if math.isinf(self.high) else high})"
+
+    def within(self, furthest: float) -> tuple[float, float, float]:
+        """Low, median and high as far as an axis goes."""
+        return min(self.low, furthest), min(self.median, furthest), min(self.high, furthest)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -125,11 +125,12 @@ def _draw_training(axes: Axes, panel: TrainingPanel) -> None:
 def _draw_arrival(axes: Axes, panel: TrainingPanel) -> list[Any]:
     handles: list[Any] = []
     if (predicted := panel.predicted) is not None:
+        low, median, high = predicted.within(2 * panel.rounds.high)  # beyond: it is seen to go on
         handles.append(
             axes.errorbar(
-                predicted.median,
+                median,
                 panel.target_loss,
-                xerr=[[predicted.median - predicted.low], [predicted.high - predicted.median]],
+                xerr=[[median - low], [high - median]],
                 fmt="|",
                 color=ORANGE,
                 markersize=16,

@@ -170,7 +170,7 @@ def _arrival(panel: TrainingPanel, legend: str) -> list[Any]:
         marker = {"symbol": "line-ns", "size": 18, "line": {"color": ORANGE, "width": 3}}
         traces.append(
             Scatter(
-                x=[predicted.low, predicted.median, predicted.high],
+                x=predicted.within(2 * panel.rounds.high),  # beyond: it is seen to go on
                 y=[panel.target_loss] * 3,
                 mode="lines+markers",
                 name=predicted.name,

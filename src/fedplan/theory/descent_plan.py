@@ -126,7 +126,8 @@ def plan_descent(
         f"Use {clients:,} of {len(fleet):,} clients per round and {steps:,} local "
         f"step{'s' if steps > 1 else ''}: in {QUANTILE:.0%} of what the pilots leave possible that "
         f"costs at most {regret:.1%} more than the best setting would. Expect "
-        f"{expected.prediction.rounds:,} rounds ({low:,.0f} to {high:,.0f})."
+        f"{expected.prediction.rounds:,} rounds ({low:,.0f} to "
+        f"{'never' if math.isinf(high) else format(high, ',.0f')})."
     )
     return DescentPlan(status="chosen", forecast=expected, regret=regret, message=message)
 
