@@ -184,7 +184,8 @@ def _figures(made: Reproduction, pictures: Sequence[str]) -> list[str]:
         parts += [
             "Plans for each energy weight, from one set of pilots, and what training with them "
             "costs; the best of the grid is chosen on every other seed, and all are priced on the "
-            "seeds between.",
+            "seeds between. A plan may use a K and E that the grid does not have, and then be "
+            "cheaper than its best.",
             markdown_table(
                 ("energy weight", "method", "K, E", "cost", "over the best", "seconds", "joules"),
                 ((*_priced_cells(one),) for one in made.priced),
