@@ -33,7 +33,7 @@ DESIGNS = {
     "setup1": Design(
         seeds=10,
         clients_per_round=(5, 10, 15, 20),
-        local_steps=(25, 50, 100, 150, 200, 300),
+        local_steps=(50, 100, 150, 200, 300),
         shown_clients=20,
         shown_steps=150,
     ),
