@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-TABLE_1 = Path(__file__).parents[2] / "reproduction" / "published"
+from fedplan.studies import reproduction
+
+TABLE_1 = Path(reproduction.__file__).parent / "published"
 
 
 def test_estimate_json_holds_the_contract(fedplan, pilots_csv):

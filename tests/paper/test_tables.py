@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import bruteforce
 import numpy as np
 import pytest
 
-from fedplan import Bound, Fleet, Objective, estimate_bound, make_plan, read_pilots
+from fedplan import Bound, Fleet, Objective, estimate_bound, make_plan
+from fedplan.studies.reproduction import published_pilots
 from fedplan.theory.estimation import estimation_overhead, pair_ratios
 from fedplan.theory.paper import closed_form_steps, printed_steps
 
@@ -30,9 +29,7 @@ NUM_CLIENTS = {1: 20, 2: 100, 3: 100}
 
 def table_pilots(setup):
     """One row of Table I: rounds to F_a and F_b at each sampled (K, E)."""
-    return read_pilots(
-        Path(__file__).parents[2] / "reproduction" / "published" / f"setup{setup}.csv"
-    )
+    return published_pilots(f"setup{setup}")
 
 
 @pytest.mark.parametrize(("fleet", "weight", "ratio", "optimum", "right", "printed"), ROWS)

@@ -13,6 +13,7 @@ from fedplan.studies.archive import Archive
 from fedplan.tasks import synthetic
 
 SETTINGS = {"data": "small"}
+
 JOBS = [Job(clients_per_round=k, local_steps=3, seed=seed) for k in (1, 2) for seed in (0, 1)]
 FLEET = Fleet(step_time_s=[0.1, 0.2, 0.3, 0.4], comm_time_s=1.0, step_energy_j=2.0)
 
@@ -48,7 +49,7 @@ def store(tmp_path):
 
 
 def archive_of(engine, store, fleet=FLEET):
-    return Archive(engine, store, SETTINGS, Clock(fleet, 4))
+    return Archive(engine, store, lambda _: SETTINGS, Clock(fleet, 4))
 
 
 def test_what_is_stored_is_not_trained_again(simulator, store):

@@ -16,6 +16,7 @@ from fedplan.cli.listing import list_
 from fedplan.cli.output import fail
 from fedplan.cli.plan import plan
 from fedplan.cli.plot import plot
+from fedplan.cli.reproduce import reproduce
 from fedplan.cli.run import run
 from fedplan.cli.show import show
 from fedplan.cli.simulate import simulate
@@ -37,6 +38,7 @@ def cli() -> None:
       fedplan frontier --fleet fleet.csv --ratio 3750 --plot frontier.png
       fedplan simulate demo --plot demo.png       train a small study, in seconds
       fedplan sweep demo                          every K x E of a grid, and what each costs
+      fedplan reproduce setup3 --quick            an experiment of the paper, measured again
       fedplan list                                what has been stored
 
     Results go to standard output, everything else to standard error. Exit codes: 0 done, 1 failed,
@@ -44,7 +46,9 @@ def cli() -> None:
     """
 
 
-for command in (run, plan, estimate, frontier, simulate, sweep, list_, show, plot, export):
+for command in (
+    run, plan, estimate, frontier, simulate, sweep, reproduce, list_, show, plot, export
+):  # fmt: skip
     cli.add_command(command)
 
 

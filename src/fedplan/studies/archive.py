@@ -69,9 +69,10 @@ class Archive:
         self,
         engine: Engine,
         store: Store,
-        settings: Mapping[str, Any],
+        settings: Callable[[Stop], Mapping[str, Any]],
         clock: Clock | None = None,
     ) -> None:
+        """Keep runs that end at `stop` under `settings(stop)`."""
         self.num_clients = engine.num_clients
         self._engine, self._store = engine, store
         self._settings, self._clock = settings, clock
@@ -79,7 +80,7 @@ class Archive:
     def find(self, job: Job, stop: Stop) -> RunRecord | None:
         """The run as far as `stop` lets it go, if the store has that much of it."""
         stored = self._store.find_run(
-            self._settings, job.clients_per_round, job.local_steps, job.seed
+            self._settings(stop), job.clients_per_round, job.local_steps, job.seed
         )
         if stored is None:
             return None
@@ -107,6 +108,7 @@ class Archive:
         """
         kept: dict[Job, T] = {}
         missing = []
+        settings = self._settings(stop)
         for job in dict.fromkeys(jobs):
             if (run := self.find(job, stop)) is None:
                 missing.append(job)
@@ -117,7 +119,7 @@ class Archive:
 
         def save(run: RunRecord) -> None:
             nonlocal done
-            self._store.save_run(self._settings, run)
+            self._store.save_run(settings, run)
             if count is not None:
                 with lock:
                     done += 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from fedplan.errors import Collector, InputError, Problem
@@ -20,7 +21,7 @@ from fedplan.studies.config import (
     TaskTable,
     TrainingTable,
 )
-from fedplan.studies.identity import experiment_settings
+from fedplan.studies.identity import experiment_settings, run_settings
 from fedplan.tables import read_fleet
 from fedplan.tasks import (
     FederatedData,
@@ -71,7 +72,7 @@ class Experiment:
         """The study's runs in a store; the simulator makes those that are missing."""
         engine = engine or self.simulator
         clock = None if self.fleet is None else Clock(self.fleet, engine.num_clients)
-        return Archive(engine, store, self.settings, clock)
+        return Archive(engine, store, partial(run_settings, self.settings), clock)
 
 
 def build_experiment(study: Study) -> Experiment:
@@ -90,17 +91,16 @@ def build_experiment(study: Study) -> Experiment:
         initial=training.learning_rate, schedule=training.schedule, decay=training.decay
     )
     evaluation = Evaluation(every=training.evaluate_every, subset=training.evaluate_subset)
-    stop = build_stop(training)
     return Experiment(
         study=study,
         data_name=data.name,
         fleet=fleet,
         rate=rate,
         simulator=Simulator(learner, rate, fleet, evaluation),
-        stop=stop,
+        stop=build_stop(training),
         objective=build_objective(study.objective),
         constraints=build_constraints(study.objective),
-        settings=experiment_settings(study, data, stop),
+        settings=experiment_settings(study, data),
     )
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -24,12 +26,10 @@ _OF_A_RUN = (
 )
 
 
-def experiment_settings(study: Study, data: FederatedData, stop: Stop) -> dict[str, Any]:
-    """Whatever changes a loss of a run, other than K, E and the seed.
+def experiment_settings(study: Study, data: FederatedData) -> dict[str, Any]:
+    """Whatever changes a loss of a run, other than K, E, the seed and when it ends.
 
-    Not the devices: seconds and joules follow from the cohorts, for any fleet. Nor when a run
-    ends, for a run that ended later contains the one that ended earlier; unless the target decides
-    which rounds are evaluated, and on what.
+    Not the devices: seconds and joules follow from the cohorts, for any fleet.
     """
     task, training = study.task, study.training
     settings: dict[str, Any] = {
@@ -39,13 +39,19 @@ def experiment_settings(study: Study, data: FederatedData, stop: Stop) -> dict[s
     }
     if task.data not in DATA_SETS:
         settings["task"]["data"] = f"sha256:{_content(data)}"
-    if training.evaluate_every > 1 or training.evaluate_subset is not None:
-        settings["stop"] = {
-            "target_loss": stop.target_loss,
-            "patience": stop.patience,
-            "max_rounds": stop.max_rounds,
-        }
     return settings
+
+
+def run_settings(settings: Mapping[str, Any], stop: Stop) -> Mapping[str, Any]:
+    """These settings, and when a run ends where that changes its losses.
+
+    A run that ended later contains the one that ended earlier, unless the target decides which
+    rounds are evaluated, and on what.
+    """
+    training = settings["training"]
+    if training["evaluate_every"] == 1 and training["evaluate_subset"] is None:
+        return settings
+    return {**settings, "stop": asdict(stop)}
 
 
 def _content(data: FederatedData) -> str:

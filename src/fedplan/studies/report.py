@@ -17,7 +17,7 @@ def report_text(experiment: Experiment, outcome: Outcome, *, picture: str | None
         outcome.message,
         *([f"![Pilots, training, cost and bill]({picture})"] if picture else []),
         "## Pilots",
-        _table(
+        markdown_table(
             ("clients per round", "local steps", "rounds", "loss", "seconds", "joules"),
             (
                 (
@@ -37,11 +37,11 @@ def report_text(experiment: Experiment, outcome: Outcome, *, picture: str | None
         _bill(experiment, outcome),
         "## Study",
         *(
-            f"`[{name}]`\n\n" + _table(("key", "value"), table.items())
+            f"`[{name}]`\n\n" + markdown_table(("key", "value"), table.items())
             for name, table in study.configuration().items()
         ),
         "## Made with",
-        _table(("package", "version"), _versions()),
+        markdown_table(("package", "version"), _versions()),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -73,14 +73,14 @@ def _comparison(outcome: Outcome) -> str:
         rows = [(name, "-", "-", "-", total) for name, total in found.items()]
     if not rows:
         return "Training was not begun."
-    return _table(("", "predicted", "from", "to", "measured"), rows)
+    return markdown_table(("", "predicted", "from", "to", "measured"), rows)
 
 
 def _bill(experiment: Experiment, outcome: Outcome) -> str:
     bills: list[tuple[str, Bill]] = [("all pilots", outcome.pilots_bill)]
     if outcome.measured is not None:
         bills.append(("training, on average", outcome.measured.bill))
-    return _table(
+    return markdown_table(
         ("", "seconds", "joules", f"cost ({experiment.objective.unit})"),
         ((name, bill.time_s, bill.energy_j, bill.cost) for name, bill in bills),
     )
@@ -91,7 +91,8 @@ def _versions() -> list[tuple[str, str]]:
     return [(name, getattr(versions, name)) for name in versions.__slots__]
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+def markdown_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A table of Markdown; numbers with four digits, `-` for None."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(map(_cell, line)) + " |" for line in lines)
 

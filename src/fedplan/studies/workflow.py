@@ -139,17 +139,14 @@ def _follow(
     report: Report | None,
 ) -> Outcome:
     """The whole way from the first pilot; `note` hears what was decided."""
-    objective = experiment.objective
     table = experiment.study.planning
     pilots: DesignedPilots | PaperPilots
     if table.pilots == "paper":
         pilots = PaperPilots(problem, table)
     else:
         pilots = DesignedPilots(problem, table.pilot_budget)
-    while (trial := pilots.ask()) is not None:
-        pilots.tell(_run(archive, trial, report))
-        note("pilots", [asdict(RunSummary.of(run)) for run in pilots.runs])
-    bill = Bill.of(pilots.runs, objective)
+    run_pilots(pilots, archive, note=note, report=report)
+    bill = Bill.of(pilots.runs, experiment.objective)
     choice = pilots.choice
     descent = pilots.descent if isinstance(pilots, DesignedPilots) else None
     if choice.status != "chosen":
@@ -186,6 +183,19 @@ def _follow(
 
 def _forget(step: str, value: Any) -> None:
     """Keep nothing."""
+
+
+def run_pilots(
+    pilots: DesignedPilots | PaperPilots,
+    archive: Archive,
+    *,
+    note: Callable[[str, Any], None] = _forget,
+    report: Report | None = None,
+) -> None:
+    """Run whatever the pilots ask for, until they ask no more."""
+    while (trial := pilots.ask()) is not None:
+        pilots.tell(_run(archive, trial, report))
+        note("pilots", [asdict(RunSummary.of(run)) for run in pilots.runs])
 
 
 def pilot_problem(experiment: Experiment) -> PilotProblem:

@@ -1,0 +1,212 @@
+"""`fedplan reproduce`: the paper's tables, figures and theorems, measured beside the published."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fedplan.cli.options import store_options
+from fedplan.cli.output import check_folder, console, print_json, seconds
+from fedplan.cli.progress import notice, step_bar
+from fedplan.cli.simulate import COMPILE_TIMES_S, COMPILING, download_mnist
+from fedplan.errors import InputError
+
+if TYPE_CHECKING:
+    from fedplan.studies.reproduction import Reproduction
+    from fedplan.studies.reproduction.table1 import Cell
+    from fedplan.studies.reproduction.weights import Priced
+
+_SETUPS = ("setup1", "setup2", "setup3")
+
+
+@click.command()
+@click.argument("setup", metavar="SETUP", type=click.Choice([*_SETUPS, "all"]))
+@click.argument("overrides", metavar="[KEY=VALUE]...", nargs=-1)
+@click.option("--seeds", type=int, metavar="N", help="Runs a setting; without it 10, 2 and 20.")
+@click.option("--quick", is_flag=True, help="2 seeds, a coarse grid, a higher target.")
+@click.option("--table-only", is_flag=True, help="Table I alone: no figures, no checks.")
+@click.option("--output", "-o", metavar="FOLDER", help="Where to; without it reproduction-SETUP.")
+@store_options
+@click.option("--download", is_flag=True, help="Fetch MNIST (12 MB) first, if it is not there.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress, no notices.")
+def reproduce(
+    setup: str,
+    overrides: tuple[str, ...],
+    seeds: int | None,
+    quick: bool,
+    table_only: bool,
+    output: str | None,
+    store_url: str,
+    output_format: str,
+    download: bool,
+    quiet: bool,
+) -> None:
+    """Measure an experiment of the paper again, beside what it has published.
+
+    SETUP is setup1, setup2, setup3 or all. Table I, the curves and times of Figures 3 and 4, for
+    setup3 the plans of Figure 5, and what the theorems say, held against the runs: all goes into a
+    folder, with a page that says what reproduces and what does not. Everything is kept in the
+    store: the same command after an interruption goes on where it was. KEY=VALUE takes the place of
+    what the study says.
+
+    \b
+    Examples:
+      fedplan reproduce setup3 --quick
+      fedplan reproduce setup1 --seeds 50 --table-only
+      fedplan reproduce setup3 data-seed=1 --output draw-1
+      fedplan reproduce setup2 --download schedule=harmonic rounds=100
+      fedplan reproduce all --format json
+
+    Exit codes: 0 measured, whether it reproduces or not, 1 failed, 2 wrong input.
+    """
+    setups = _SETUPS if setup == "all" else (setup,)
+    folders = [_folder(output, name, alone=setup != "all") for name in setups]
+    _check_folders(output, folders)
+
+    from fedplan.store import Store
+    from fedplan.studies import reproduction
+
+    studies = [reproduction.study_of(name, overrides, quick=quick) for name in setups]
+    if download and any(study.task.data == "mnist" for study in studies):
+        download_mnist(quiet=quiet)
+
+    # All of them first: what is missing of the last is said before the first is trained.
+    prepared = [reproduction.prepare(name, overrides, seeds=seeds, quick=quick) for name in setups]
+    if setup == "all" and output is not None:
+        Path(output).mkdir(exist_ok=True)
+    answers = []
+    with Store(store_url) as store:
+        for one, folder in zip(prepared, folders, strict=True):
+            model = one.experiment.study.task.model
+            with notice(COMPILING.format(COMPILE_TIMES_S[model]), quiet=quiet):
+                one.experiment.simulator.warm_up()
+            with step_bar(quiet=quiet) as progress:
+                made = reproduction.reproduce(one, store, table_only=table_only, report=progress)
+            reproduction.write_folder(made, folder, command=_command())
+            if output_format == "json":
+                answers.append(_as_json(made, folder))
+            else:
+                _print_table(made, folder)
+    if output_format == "json":
+        print_json({"success": True, "setups": answers})
+
+
+def _folder(output: str | None, setup: str, *, alone: bool) -> Path:
+    if output is None:
+        return Path(f"reproduction-{setup}")
+    return Path(output) if alone else Path(output) / setup
+
+
+def _check_folders(output: str | None, folders: list[Path]) -> None:
+    """Refuse a place that cannot be written before any work is done."""
+    check_folder(output)
+    for folder in (*folders, *([Path(output)] if output else [])):
+        if folder.exists() and not folder.is_dir():
+            raise InputError(f"{folder} is a file, and must be a folder. Give another --output.")
+
+
+def _command() -> str:
+    """What was typed."""
+    return shlex.join(["fedplan", *sys.argv[1:]])
+
+
+def _cell_json(cell: Cell) -> dict[str, Any]:
+    return {
+        "loss": cell.loss,
+        "published_rounds": cell.published,
+        "rounds": cell.mean,
+        "rounds_sd": cell.sd if cell.mean is not None else None,
+        "never": cell.never,
+        "reproduces": cell.is_close,
+    }
+
+
+def _priced_json(one: Priced) -> dict[str, Any]:
+    return {
+        "energy_weight": one.energy_weight,
+        "method": one.method,
+        "clients_per_round": one.setting and one.setting[0],
+        "local_steps": one.setting and one.setting[1],
+        "cost": one.cost,
+        "relative_cost": one.relative_cost,
+        "time_s": one.time_s,
+        "energy_j": one.energy_j,
+    }
+
+
+def _as_json(made: Reproduction, folder: Path) -> dict[str, Any]:
+    from fedplan.studies.reproduction.page import best_time, cautions, summary
+
+    best = None if made.grid is None else best_time(made.grid)
+    return {
+        "setup": made.prepared.setup,
+        "quick": made.prepared.quick,
+        "seeds": len(made.prepared.seeds),
+        "target_loss": made.prepared.target_loss,
+        "took_s": made.took_s,
+        "output": str(folder),
+        "table1": [
+            {
+                "clients_per_round": row.clients_per_round,
+                "local_steps": row.local_steps,
+                "upper": _cell_json(row.upper),
+                "lower": _cell_json(row.lower),
+                "reproduces": row.is_close,
+            }
+            for row in made.table1
+        ],
+        "quickest": best
+        and {
+            "clients_per_round": best.clients_per_round,
+            "local_steps": best.local_steps,
+            "time_s": best.cost,
+        },
+        "plans": [_priced_json(one) for one in made.priced],
+        "checks": [
+            {
+                "source": one.source,
+                "statement": one.statement,
+                "verdict": one.verdict,
+                "numbers": one.numbers,
+            }
+            for one in made.checks
+        ],
+        "cautions": cautions(made),
+        "summary": summary(made),
+    }
+
+
+def _print_table(made: Reproduction, folder: Path) -> None:
+    from rich.table import Table
+
+    from fedplan.studies.reproduction.page import cautions, summary
+
+    out = console()
+    first = made.table1[0]
+    table = Table(box=None, title=f"{made.prepared.setup}: rounds", title_justify="left")
+    upper, lower = f"{first.upper.loss:g}", f"{first.lower.loss:g}"
+    for name in ("K, E", f"paper: {upper}", "ours", f"paper: {lower}", "ours", "reproduces"):
+        table.add_column(name, justify="right")
+    for row in made.table1:
+        published = (
+            "-" if cell.published is None else f"{cell.published:g}"
+            for cell in (row.upper, row.lower)
+        )
+        setting = f"{row.clients_per_round}, {row.local_steps}"
+        verdict = {True: "yes", False: "no", None: "-"}[row.is_close]
+        table.add_row(
+            setting, next(published), str(row.upper), next(published), str(row.lower), verdict
+        )
+    out.print(table)
+    out.print()
+    for line in [*cautions(made), *summary(made)]:
+        out.print(f"- {line}", markup=False)
+    out.print()
+    out.print(
+        f"Seeds: {len(made.prepared.seeds)}; {seconds(made.took_s)}: {folder / 'README.md'}",
+        markup=False,
+    )

@@ -1,0 +1,98 @@
+"""The grid of a setup: every (K, E) trained to the target, and priced for several fleets."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fedplan.figures import TotalTime
+from fedplan.records import RunRecord
+from fedplan.simulation import Clock
+from fedplan.studies.archive import Archive, Progress
+from fedplan.studies.building import Experiment
+from fedplan.studies.reproduction.design import Design
+from fedplan.studies.summary import RunSummary
+from fedplan.studies.sweep import grid_jobs, make_cells
+from fedplan.studies.workflow import pilot_problem
+from fedplan.theory.cost import Objective
+from fedplan.theory.fleet import Fleet
+
+AS_IT_IS = 1.0
+COMM_FACTORS = (0.25, AS_IT_IS, 4.0)  # communication costs this many times the study's
+TIME, ENERGY = Objective.weighted(0.0), Objective.weighted(1.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainedGrid:
+    """What was trained.
+
+    summaries : by how many times the study's communication costs; the runs are the same.
+    shown : the runs of the curves.
+    """
+
+    summaries: dict[float, list[RunSummary]]
+    shown: tuple[RunRecord, ...]
+    shown_clients: int
+    shown_steps: int
+
+    def total_times(self) -> list[TotalTime]:
+        """Seconds to the target of every (K, E) that arrived with all seeds."""
+        cells = make_cells(self.summaries[AS_IT_IS], TIME)
+        return [
+            TotalTime(
+                clients_per_round=cell.clients_per_round,
+                local_steps=cell.local_steps,
+                mean_s=cell.cost,
+                sd_s=cell.cost_error * math.sqrt(cell.seeds) if cell.seeds > 1 else 0.0,
+            )
+            for cell in sorted(cells, key=lambda cell: cell.setting)
+            if math.isfinite(cell.cost)
+        ]
+
+
+def train_grid(
+    experiment: Experiment,
+    archive: Archive,
+    design: Design,
+    seeds: Sequence[int],
+    *,
+    progress: Progress | None = None,
+) -> TrainedGrid:
+    """Train every (K, E) of the design; only the runs of the curves are kept whole."""
+    fleet = pilot_problem(experiment).fleet
+    num_clients = experiment.num_clients
+    clocks = {factor: Clock(scaled(fleet, factor), num_clients) for factor in COMM_FACTORS}
+    many = [k for k in design.clients_per_round if k <= num_clients] or [num_clients]
+    shown_clients = min(many, key=lambda k: abs(k - design.shown_clients))
+
+    def take(run: RunRecord) -> tuple[dict[float, RunSummary], RunRecord | None]:
+        prices = {factor: RunSummary.of(clock.reprice(run)) for factor, clock in clocks.items()}
+        is_shown = run.clients_per_round == shown_clients or run.local_steps == design.shown_steps
+        return prices, run if is_shown else None
+
+    jobs = grid_jobs(many, design.local_steps, seeds)
+    taken = archive.map_all(jobs, experiment.stop, take, progress=progress)
+    return TrainedGrid(
+        summaries={factor: [prices[factor] for prices, _ in taken] for factor in COMM_FACTORS},
+        shown=tuple(run for _, run in taken if run is not None),
+        shown_clients=shown_clients,
+        shown_steps=design.shown_steps,
+    )
+
+
+def scaled(fleet: Fleet, factor: float) -> Fleet:
+    """The same devices where communication takes this many times the seconds and joules.
+
+    >>> fleet = scaled(Fleet(step_time_s=0.1, comm_time_s=2.0, count=3), 4.0)
+    >>> float(fleet.comm_time_s[0]), len(fleet)
+    (8.0, 3)
+    """
+    return Fleet(
+        step_time_s=fleet.step_time_s,
+        comm_time_s=fleet.comm_time_s * factor,
+        step_energy_j=fleet.step_energy_j,
+        comm_energy_j=fleet.comm_energy_j * factor,
+        count=fleet.count,
+        device=fleet.device,
+    )

@@ -1,0 +1,201 @@
+"""The page of a reproduction: the paper versus ours, in plain words."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+
+from fedplan.studies.report import markdown_table
+from fedplan.studies.reproduction.grid import AS_IT_IS, TIME, TrainedGrid
+from fedplan.studies.reproduction.published import FIGURES
+from fedplan.studies.reproduction.reproduce import Reproduction
+from fedplan.studies.reproduction.weights import FEDPLAN, PAPER, Priced
+from fedplan.studies.sweep import Cell, make_cells
+
+
+def page_text(made: Reproduction, *, command: str, pictures: Sequence[str]) -> str:
+    """Summary, Table I, the figures, the theory."""
+    prepared = made.prepared
+    seeds = len(prepared.seeds)
+    parts = [
+        f"# {prepared.setup} of the paper, measured",
+        f"`{command}`",
+        f"Seeds: {seeds} (the paper: 50). Took {made.took_s:,.0f} s; runs that were in the store "
+        "already took none of them.",
+        *(f"**{line}**" for line in cautions(made)),
+        "## What reproduces, and what does not",
+        "\n".join(f"- {line}" for line in summary(made)),
+        "## Table I: rounds to two losses",
+        _table1(made),
+    ]
+    if made.grid is not None:
+        parts += _rest(made, pictures)
+    return "\n\n".join(parts) + "\n"
+
+
+def _rest(made: Reproduction, pictures: Sequence[str]) -> list[str]:
+    """What the grid has shown."""
+    return [
+        f"## Curves, times and plans (Figure {FIGURES[made.prepared.setup].number} of the paper)",
+        *_figures(made, pictures),
+        "## The theory, on what was measured",
+        "The theorems are about a bound and the mean device. Here each is held against the mean "
+        "cost of real training, with the slowest device of every round. Differences within two "
+        "standard errors count as none; a setting that does not arrive with every seed in the "
+        "rounds allowed counts as infinitely dear.",
+        markdown_table(
+            ("", "statement", "", "numbers"),
+            ((one.source, one.statement, f"**{one.verdict}**", one.numbers) for one in made.checks),
+        ),
+    ]
+
+
+def summary(made: Reproduction) -> list[str]:
+    """One line a result."""
+    lines = [_table1_summary(made)]
+    if made.grid is not None:
+        lines += [*_time_summary(made, made.grid), *_weight_summary(made.priced)]
+    for verdict in ("holds", "does not hold", "cannot tell"):
+        names = [one.source for one in made.checks if one.verdict == verdict]
+        if names:
+            lines.append(f"{verdict.capitalize()} on the grid: {', '.join(names)}.")
+    return lines
+
+
+def best_time(grid: TrainedGrid) -> Cell | None:
+    """The quickest (K, E); None where none arrives with all seeds."""
+    best = make_cells(grid.summaries[AS_IT_IS], TIME)[0]
+    return best if math.isfinite(best.cost) else None
+
+
+def cautions(made: Reproduction) -> list[str]:
+    """What makes this something else than the paper's experiment."""
+    prepared = made.prepared
+    found = []
+    if prepared.quick:
+        changes = ["few seeds, a coarse grid", *(f"`{text}`" for text in prepared.design.overrides)]
+        found.append(f"A quick look: {', '.join(changes)}.")
+    if prepared.overrides:
+        words = ", ".join(f"`{text}`" for text in prepared.overrides)
+        found.append(f"With changes: {words}.")
+    return found
+
+
+def _table1_summary(made: Reproduction) -> str:
+    judged = [row.is_close for row in made.table1 if row.is_close is not None]
+    if not judged:
+        return "Table I: no pair that the paper has."
+    close = sum(judged)
+    verdict = "reproduces" if close == len(judged) else "does not reproduce in number"
+    if 0 < close < len(judged):
+        verdict = "reproduces in part"
+    never = sum(row.lower.never for row in made.table1)
+    more = f"; {never} runs never arrived at the lower loss" if never else ""
+    return (
+        f"Table I {verdict}: {close} of {len(judged)} pairs within 10% or 3 rounds of both "
+        f"published numbers{more}."
+    )
+
+
+def _time_summary(made: Reproduction, grid: TrainedGrid) -> list[str]:
+    best, figure = best_time(grid), FIGURES[made.prepared.setup]
+    target = made.prepared.target_loss
+    if best is None:
+        return [f"No setting of the grid reaches the loss {target:g} with every seed."]
+    line = (
+        f"Quickest to the loss {target:g}: K={best.clients_per_round}, E={best.local_steps}, "
+        f"{best.cost:,.1f} s"
+    )
+    if figure.best_time_s is not None and target == figure.target_loss:
+        off = best.cost / figure.best_time_s - 1.0
+        line += (
+            f"; the paper's search found {figure.best_time_s:g} s ({off:+.0%}), and its plan took "
+            f"{figure.time_s:g} s"
+        )
+    lines = [line + "."]
+    accuracies = [
+        accuracy
+        for run in grid.shown
+        if run.status == "target" and (accuracy := run.rounds[-1].accuracy) is not None
+    ]
+    if accuracies:
+        words = f"Accuracy at the target: {statistics.fmean(accuracies):.1%} of training samples"
+        if figure.test_accuracy is not None and target == figure.target_loss:
+            words += f"; the paper has {figure.test_accuracy:.1%} of test samples"
+        lines.append(words + ".")
+    return lines
+
+
+def _weight_summary(priced: Sequence[Priced]) -> list[str]:
+    lines = []
+    for method, name in ((FEDPLAN, "fedplan's plans"), (PAPER, "the paper's plans")):
+        own = [one for one in priced if one.method == method]
+        errors = [one.relative_cost - 1.0 for one in own if math.isfinite(one.relative_cost)]
+        if not own:
+            continue
+        line = f"Over {len(own)} energy weights {name} "
+        if errors:
+            line += (
+                f"cost {statistics.fmean(errors):+.1%} on average and {max(errors):+.1%} at worst "
+                "against the best of the grid"
+            )
+        else:
+            line += "never reach the target with every seed"
+        if 0 < len(errors) < len(own):
+            line += f"; {len(own) - len(errors)} never reach the target with every seed"
+        lines.append(line + ("; the paper says 4.85% and 10.23%." if method == PAPER else "."))
+    return lines
+
+
+def _table1(made: Reproduction) -> str:
+    upper, lower = made.table1[0].upper.loss, made.table1[0].lower.loss
+    return markdown_table(
+        (
+            "K, E",
+            f"paper: {upper:g}",
+            "ours",
+            f"paper: {lower:g}",
+            "ours",
+            "within 10% or 3 rounds",
+        ),
+        (
+            (
+                f"{row.clients_per_round}, {row.local_steps}",
+                row.upper.published,
+                row.upper,
+                row.lower.published,
+                row.lower,
+                {True: "yes", False: "no", None: "-"}[row.is_close],
+            )
+            for row in made.table1
+        ),
+    )
+
+
+def _figures(made: Reproduction, pictures: Sequence[str]) -> list[str]:
+    parts = [
+        "Loss and accuracy are of the training samples (of those that were evaluated); the paper "
+        "shows the accuracy of test samples. Which K and E its figures show is not printed, so "
+        "these were chosen around its plans. A setting with a seed that never arrives has no time.",
+        *(f"![{picture.removesuffix('.png')}]({picture})" for picture in pictures),
+    ]
+    if made.priced:
+        parts += [
+            "Plans for each energy weight, from one set of pilots, and what training with them "
+            "costs; the best of the grid is chosen on every other seed, and all are priced on the "
+            "seeds between. A plan may use a K and E that the grid does not have, and then be "
+            "cheaper than its best.",
+            markdown_table(
+                ("energy weight", "method", "K, E", "cost", "over the best", "seconds", "joules"),
+                ((*_priced_cells(one),) for one in made.priced),
+            ),
+        ]
+    return parts
+
+
+def _priced_cells(one: Priced) -> tuple[object, ...]:
+    setting = "-" if one.setting is None else f"{one.setting[0]}, {one.setting[1]}"
+    numbers = (one.cost, one.relative_cost, one.time_s, one.energy_j)
+    shown = ("never" if math.isinf(x) else None if math.isnan(x) else x for x in numbers)
+    return f"{one.energy_weight:g}", one.method, setting, *shown

@@ -1,0 +1,116 @@
+"""Reproduce: one setup of the paper, from its Table I to the checks of its theorems.
+
+Every run goes through the archive: the same call after a crash makes only what is missing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fedplan.errors import InputError
+from fedplan.store import Store
+from fedplan.studies.archive import Progress
+from fedplan.studies.building import Experiment, build_experiment
+from fedplan.studies.config import Study
+from fedplan.studies.reading import read_study
+from fedplan.studies.reproduction.checks import Check, check_theory
+from fedplan.studies.reproduction.design import Design, design_of
+from fedplan.studies.reproduction.grid import TrainedGrid, train_grid
+from fedplan.studies.reproduction.table1 import Row, measure_table1, table_of
+from fedplan.studies.reproduction.weights import Priced, price_plans
+from fedplan.studies.workflow import Report, pilot_problem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Prepared:
+    """A setup ready to be run; everything that can be wrong has been looked at."""
+
+    setup: str
+    quick: bool
+    overrides: tuple[str, ...]
+    design: Design
+    seeds: range
+    target_loss: float
+    experiment: Experiment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Reproduction:
+    """What came of a setup; without a grid it is Table I alone."""
+
+    prepared: Prepared
+    table1: list[Row]
+    grid: TrainedGrid | None
+    priced: list[Priced]
+    checks: list[Check]
+    took_s: float
+
+
+def study_of(setup: str, overrides: Sequence[str] = (), *, quick: bool = False) -> Study:
+    """The study of a setup, with what a quick look changes."""
+    return read_study(setup, [*design_of(setup, quick=quick).overrides, *overrides])
+
+
+def prepare(
+    setup: str, overrides: Sequence[str] = (), *, seeds: int | None = None, quick: bool = False
+) -> Prepared:
+    """Read the study and load its data; `seeds` takes the place of the design's."""
+    design = design_of(setup, quick=quick)
+    study = study_of(setup, overrides, quick=quick)
+    count = design.seeds if seeds is None else seeds
+    if count < 1:
+        raise InputError(f"`seeds >= 1` must hold, but got seeds={count}.")
+    if any(text.partition("=")[0].strip().split(".")[-1] == "seeds" for text in overrides):
+        raise InputError("seeds of a reproduction are given as --seeds N, not as seeds=N.")
+    experiment = build_experiment(study)
+    target_loss = pilot_problem(experiment).target_loss
+    table_of(study.planning)  # refuses a study without pairs before anything is trained
+    first = study.training.first_seed
+    return Prepared(
+        setup=setup,
+        quick=quick,
+        overrides=tuple(overrides),
+        design=design,
+        seeds=range(first, first + count),
+        target_loss=target_loss,
+        experiment=experiment,
+    )
+
+
+def reproduce(
+    prepared: Prepared,
+    store: Store,
+    *,
+    table_only: bool = False,
+    report: Report | None = None,
+) -> Reproduction:
+    """Train what the store does not have; `report` hears the step's name and every round."""
+    start = time.perf_counter()
+    experiment, seeds = prepared.experiment, prepared.seeds
+    table1 = measure_table1(
+        prepared.setup,
+        experiment,
+        experiment.archive(store),
+        seeds,
+        progress=_step(report, "Table I"),
+    )
+    grid, priced = None, []
+    if not table_only:
+        archive, design = experiment.archive(store), prepared.design
+        progress = _step(report, "figures")
+        grid = train_grid(experiment, archive, design, seeds, progress=progress)
+        priced = price_plans(experiment, archive, grid, design.energy_weights, seeds, report=report)
+    return Reproduction(
+        prepared=prepared,
+        table1=table1,
+        grid=grid,
+        priced=priced,
+        checks=[] if grid is None else check_theory(grid),
+        took_s=time.perf_counter() - start,
+    )
+
+
+def _step(report: Report | None, name: str) -> Progress | None:
+    return None if report is None else lambda job, record: report(name, job, record)

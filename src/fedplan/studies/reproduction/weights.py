@@ -1,0 +1,149 @@
+"""Plans for several energy weights, made from pilots and priced by training with them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from fedplan.figures import LinesFigure, MethodCosts, cost_against_weight_data
+from fedplan.simulation import Job
+from fedplan.studies.archive import Archive
+from fedplan.studies.building import Experiment
+from fedplan.studies.paper_pilots import PaperPilots
+from fedplan.studies.pilots import DesignedPilots
+from fedplan.studies.reproduction.grid import AS_IT_IS, TrainedGrid
+from fedplan.studies.summary import RunSummary
+from fedplan.studies.sweep import Cell, empirical_optimum, make_cells
+from fedplan.studies.workflow import Report, pilot_problem, run_pilots
+from fedplan.theory.cost import Objective
+
+FEDPLAN, PAPER, BEST = "fedplan", "paper", "best measured"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Priced:
+    """What one method's setting costs at one energy weight; infinite where a seed never arrives.
+
+    setting : None where the pilots led to no plan.
+    relative_cost : over the best of the grid; NaN where there is no such thing.
+    """
+
+    energy_weight: float
+    method: str
+    setting: tuple[int, int] | None
+    cost: float
+    error: float
+    time_s: float
+    energy_j: float
+    relative_cost: float
+
+
+def price_plans(
+    experiment: Experiment,
+    archive: Archive,
+    grid: TrainedGrid,
+    weights: Sequence[float],
+    seeds: Sequence[int],
+    *,
+    report: Report | None = None,
+) -> list[Priced]:
+    """Plan for every weight as fedplan and as the paper does, beside the best of the grid.
+
+    The best is chosen on every other seed; all three are priced on the seeds between.
+    """
+    runs = grid.summaries[AS_IT_IS]
+    checking = list(seeds[1::2] or seeds)
+    found = []
+    for weight in weights:
+        objective = Objective.weighted(weight)
+        best = empirical_optimum(runs, objective)
+        settings = _plans(replace(experiment, objective=objective), archive, report)
+        for method, setting in settings.items():
+            made = _train(experiment, archive, setting, checking, report)
+            found.append(_priced(weight, method, setting, made, best))
+        chosen = None if best is None else best.setting
+        own = [run for run in runs if run.setting == chosen and run.seed in checking]
+        found.append(_priced(weight, BEST, chosen, own, best))
+    return found
+
+
+def weights_figure(priced: Sequence[Priced], *, title: str, note: str) -> LinesFigure:
+    """Data of Figure 5: cost against the weight, and how time trades for energy."""
+    weights = sorted({one.energy_weight for one in priced})
+    methods = {}
+    for method in (FEDPLAN, PAPER, BEST):
+        own = {one.energy_weight: one for one in priced if one.method == method}
+        line = [own[weight] for weight in weights]
+        arrives = any(math.isfinite(one.time_s) for one in line)
+        methods[method] = MethodCosts(
+            relative_cost=[_known(one.relative_cost) for one in line],
+            relative_error=[_relative_error(one) for one in line],
+            # A method that never arrives has no place in the trade-off.
+            time_s=[_known(one.time_s) for one in line] if arrives else None,
+            energy_j=[_known(one.energy_j) for one in line] if arrives else None,
+        )
+    return cost_against_weight_data(weights, methods, title=title, note=note)
+
+
+def _plans(
+    experiment: Experiment, archive: Archive, report: Report | None
+) -> dict[str, tuple[int, int] | None]:
+    problem, table = pilot_problem(experiment), experiment.study.planning
+    methods: dict[str, DesignedPilots | PaperPilots] = {
+        FEDPLAN: DesignedPilots(problem, table.pilot_budget),
+        PAPER: PaperPilots(problem, table),
+    }
+    for pilots in methods.values():
+        run_pilots(pilots, archive, report=report)
+    return {method: pilots.choice.setting for method, pilots in methods.items()}
+
+
+def _train(
+    experiment: Experiment,
+    archive: Archive,
+    setting: tuple[int, int] | None,
+    seeds: Sequence[int],
+    report: Report | None,
+) -> list[RunSummary]:
+    if setting is None:
+        return []
+    jobs = [Job(clients_per_round=setting[0], local_steps=setting[1], seed=s) for s in seeds]
+    progress = None if report is None else lambda job, record: report("plans", job, record)
+    return archive.map_all(jobs, experiment.stop, RunSummary.of, progress=progress)
+
+
+def _priced(
+    weight: float,
+    method: str,
+    setting: tuple[int, int] | None,
+    runs: Sequence[RunSummary],
+    best: Cell | None,
+) -> Priced:
+    cost = error = time_s = energy_j = math.nan
+    if runs:
+        (cell,) = make_cells(runs, Objective.weighted(weight))
+        cost, error = cell.cost, cell.cost_error
+        arrives = cell.reached == cell.seeds
+        time_s, energy_j = (cell.time_s, cell.energy_j) if arrives else (math.inf, math.inf)
+    return Priced(
+        energy_weight=weight,
+        method=method,
+        setting=setting,
+        cost=cost,
+        error=error,
+        time_s=time_s,
+        energy_j=energy_j,
+        relative_cost=cost / best.cost if best is not None and best.cost else math.nan,
+    )
+
+
+def _relative_error(one: Priced) -> float:
+    """Standard error of the relative cost; 0 of a single seed, which has none."""
+    ratio = one.error * one.relative_cost / one.cost if one.cost else 0.0
+    return ratio if math.isfinite(ratio) else 0.0
+
+
+def _known(value: float) -> float:
+    """A figure has no place for what is infinite."""
+    return value if math.isfinite(value) else math.nan
