@@ -68,3 +68,15 @@ def test_ten_million_rows_of_the_wrong_shape_are_refused_quickly(tmp_path, heade
     assert time.perf_counter() - start < 5
     assert done.returncode == 2 and "Traceback" not in done.stderr
     assert "line 1" in done.stderr or "line 2" in done.stderr
+
+
+def test_ten_thousand_clients_are_simulated_in_three_gigabytes():
+    code = (
+        "import resource, sys; from fedplan.studies import read_study;"
+        "from fedplan.studies.building import build_experiment; from fedplan.records import Stop;"
+        "experiment = build_experiment(read_study('setup3', ['num-clients=10000']));"
+        "experiment.simulator.run(20, 40, Stop(max_rounds=2));"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 3e6  # kilobytes

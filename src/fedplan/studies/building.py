@@ -86,26 +86,29 @@ def build_experiment(study: Study) -> Experiment:
     ('Synthetic(1, 1)', 20)
     """
     training = study.training
-    learner, fleet, data = _load(study)
+    learner, fleet, name, settings = _load(study)
     rate = LearningRate(
         initial=training.learning_rate, schedule=training.schedule, decay=training.decay
     )
     evaluation = Evaluation(every=training.evaluate_every, subset=training.evaluate_subset)
     return Experiment(
         study=study,
-        data_name=data.name,
+        data_name=name,
         fleet=fleet,
         rate=rate,
         simulator=Simulator(learner, rate, fleet, evaluation),
         stop=build_stop(training),
         objective=build_objective(study.objective),
         constraints=build_constraints(study.objective),
-        settings=experiment_settings(study, data),
+        settings=settings,
     )
 
 
-def _load(study: Study) -> tuple[Learner, Fleet | None, FederatedData]:
-    """Learner, devices and data."""
+def _load(study: Study) -> tuple[Learner, Fleet | None, str, dict[str, Any]]:
+    """Learner, devices, and the data's name and settings.
+
+    Not the data: the learner has what it needs of them, and they may be gigabytes.
+    """
     collector = Collector()
     data = collector.attempt(lambda: build_data(study.task))
     fleet = learner = None
@@ -119,7 +122,7 @@ def _load(study: Study) -> tuple[Learner, Fleet | None, FederatedData]:
     collector.finish()
     if data is None or learner is None:
         raise AssertionError("a missing part is always a noted problem")
-    return learner, fleet, data
+    return learner, fleet, data.name, experiment_settings(study, data)
 
 
 def _size_problems(study: Study, num_clients: int, fleet: Fleet | None) -> list[Problem]:
