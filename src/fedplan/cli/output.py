@@ -64,7 +64,7 @@ def check_plot(path: str | None) -> None:
 
 
 def check_folder(path: str | None) -> None:
-    """Refuse a file in a folder that is not there before any work is done."""
+    """Refuse what would stand in a folder that is not there, before any work is done."""
     if path is not None and not Path(path).resolve().parent.is_dir():
         raise InputError(f"there is no folder {Path(path).parent} to write {path} into. Make it.")
 

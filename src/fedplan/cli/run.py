@@ -10,7 +10,6 @@ import click
 from fedplan.cli.options import plot_option, store_options
 from fedplan.cli.output import (
     amount,
-    check_folder,
     check_plot,
     console,
     joules,
@@ -35,7 +34,7 @@ _EXIT_CODES = {"reached": 0, "infeasible": 3}
 @click.argument("overrides", metavar="[KEY=VALUE]...", nargs=-1)
 @store_options
 @plot_option
-@click.option("--report", metavar="FILE", help="Also write it all down, as Markdown.")
+@click.option("--report", metavar="FILE", help="Also write it all down, as Markdown: .md.")
 @click.option("--download", is_flag=True, help="Fetch MNIST (12 MB) first, if it is not there.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress, no notices.")
 def run(
@@ -66,6 +65,7 @@ def run(
 
     Exit codes: 0 the target was reached, 1 it was not, 2 wrong input, 3 no feasible plan.
     """
+    from fedplan.atomic import check_target, draft_of
     from fedplan.store import Store
     from fedplan.studies import read_study
 
@@ -73,15 +73,13 @@ def run(
         study, overrides = "demo", (study, *overrides)
     collector = Collector()
     collector.attempt(lambda: check_plot(plot))
-    collector.attempt(lambda: check_folder(report))
-    read = collector.attempt(
-        lambda: read_study(study, overrides, required=("target-loss", "fleet"))
-    )
+    if report is not None:
+        collector.attempt(lambda: check_target(report, (".md",)))
+    read = collector.attempt(lambda: read_study(study, overrides, required=_NEEDED))
     collector.finish()
     if read is None:
         raise AssertionError("a study that cannot be read is a noted problem")
 
-    from fedplan.atomic import draft_of
     from fedplan.studies.building import build_experiment
     from fedplan.studies.report import report_text
     from fedplan.studies.workflow import run_study
@@ -134,12 +132,6 @@ def draw_outcome(experiment: Experiment, outcome: Outcome, path: str) -> None:
     save_plot(data, path)
 
 
-def _bill_json(bill: Bill | None) -> dict[str, float] | None:
-    if bill is None:
-        return None
-    return {"time_s": bill.time_s, "energy_j": bill.energy_j, "cost": bill.cost}
-
-
 def _predicted_json(outcome: Outcome) -> dict[str, Any] | None:
     if (expected := outcome.forecast) is None:
         return None
@@ -174,15 +166,15 @@ def _as_json(experiment: Experiment, outcome: Outcome) -> dict[str, Any]:
             "reached": measured.reached,
             "rounds": measured.rounds,
             "rounds_sd": measured.rounds_sd,
-            **(_bill_json(measured.bill) or {}),
+            **asdict(measured.bill),
             "as_predicted": outcome.as_predicted,
             "runs": [asdict(RunSummary.of(one)) for one in measured.runs],
         },
         "pilots": [asdict(RunSummary.of(one)) for one in outcome.pilots],
         "bill": {
             "unit": experiment.objective.unit,
-            "pilots": _bill_json(outcome.pilots_bill),
-            "training": None if measured is None else _bill_json(measured.bill),
+            "pilots": asdict(outcome.pilots_bill),
+            "training": None if measured is None else asdict(measured.bill),
             "pilots_share": outcome.pilots_share,
         },
         "message": outcome.message,

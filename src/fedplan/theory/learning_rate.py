@@ -8,7 +8,6 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import digamma, polygamma
 
 from fedplan.errors import InputError
 from fedplan.theory.fleet import FloatArray
@@ -58,7 +57,7 @@ class LearningRate:
         """
         r = np.asarray(rounds, dtype=np.float64)
         if self.schedule == "harmonic":
-            return np.asarray(digamma(r + 1.0) + np.euler_gamma)
+            return _harmonic(r)
         if self._decays:
             return np.asarray(-np.expm1(r * math.log(self.decay)) / (1.0 - self.decay))
         return r
@@ -91,12 +90,21 @@ class LearningRate:
         return self.schedule == "exponential" and self.decay < 1
 
 
+def _harmonic(rounds: FloatArray) -> FloatArray:
+    """The harmonic number H_R, between whole rounds too."""
+    from scipy.special import digamma  # slow to import, and training does without
+
+    return np.asarray(digamma(rounds + 1.0) + np.euler_gamma)
+
+
 def _inverse_harmonic(time: FloatArray) -> FloatArray:
-    """R with H_R = time, by Newton's method on the digamma function."""
+    """R with H_R = time, by Newton's method."""
+    from scipy.special import polygamma
+
     with np.errstate(over="ignore"):
         rounds = np.maximum(np.exp(time - np.euler_gamma) - 0.5, 0.0)
     finite = np.isfinite(rounds)
     r = np.where(finite, rounds, 1.0)
     for _ in range(3):
-        r = np.maximum(r - (digamma(r + 1.0) + np.euler_gamma - time) / polygamma(1, r + 1.0), 0.0)
+        r = np.maximum(r - (_harmonic(r) - time) / polygamma(1, r + 1.0), 0.0)
     return np.asarray(np.where(finite, np.where(time > 0, r, 0.0), np.inf))

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import gammaln
 
 from fedplan.errors import InputError
 from fedplan.theory.fleet import Fleet, FloatArray, IntArray
@@ -137,6 +136,8 @@ def log_choose_ratio(total: FloatArray, removed: FloatArray, chosen: FloatArray)
 def _stirling_error(y: FloatArray) -> FloatArray:
     """log-gamma(y) less Stirling's leading terms, y >= 1."""
     small = np.minimum(y, 16.0)
+    from scipy.special import gammaln  # slow to import, and a simulation does without
+
     exact = gammaln(small) - ((small - 0.5) * np.log(small) - small + 0.5 * np.log(2 * np.pi))
     z = 1.0 / (y * y)
     series = (1 / 12 - z * (1 / 360 - z * (1 / 1260 - z * (1 / 1680 - z / 1188)))) / y
