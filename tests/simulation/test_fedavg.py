@@ -221,3 +221,20 @@ def test_leaving_a_batch_of_runs_early_ends_them():
     next(runs)
     runs.close()
     assert len(set(seen)) < 10  # of forty; those under way stopped at their next round
+
+
+def test_jobs_are_taken_as_they_can_be_begun_and_their_errors_are_heard():
+    simulator = Simulator(Logistic(synthetic(1, 1, num_clients=20)), LearningRate(initial=0.1))
+    ended, ahead = [], []
+
+    def jobs():
+        for seed in range(12):
+            ahead.append(seed - len(ended))
+            yield Job(clients_per_round=2, local_steps=1, seed=seed)
+        raise LookupError("no more")
+
+    runs = simulator.run_all(jobs(), Stop(max_rounds=3), threads=2, finished=ended.append)
+    assert [next(runs).seed for _ in range(12)] == list(range(12))
+    assert max(ahead) <= 1  # one under way beside the one that is begun
+    with pytest.raises(LookupError, match="no more"):
+        next(runs)

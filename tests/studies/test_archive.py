@@ -98,3 +98,34 @@ def test_a_time_budget_is_of_the_devices_at_hand(simulator, store):
     engine = Engine(simulator_on(fast))
     longer = archive_of(engine, store, fast).run_all(JOBS, stop)
     assert engine.asked == JOBS and {run.status for run in longer} == {"rounds"}
+
+
+def test_what_another_process_has_made_meanwhile_is_not_trained(simulator, store):
+    class Overtaken(Engine):
+        """Another archive makes all the other runs while the first one is under way."""
+
+        def run_all(self, jobs, stop, *, progress=None, finished=None):
+            for place, job in enumerate(jobs):
+                self.asked.append(job)
+                if place == 0:
+                    archive_of(Engine(simulator), store).run_all(JOBS[1:], stop)
+                yield from simulator.run_all([job], stop, progress=progress, finished=finished)
+
+    stop, engine, counts = Stop(max_rounds=4), Overtaken(simulator), []
+    runs = archive_of(engine, store).map_all(
+        JOBS, stop, lambda run: run, count=lambda *pair: counts.append(pair)
+    )
+    assert engine.asked == JOBS[:1] and runs == list(simulator.run_all(JOBS, stop))
+    assert counts == [(done, len(JOBS)) for done in range(len(JOBS) + 1)]
+
+
+def test_what_is_found_trained_and_stored_is_logged(simulator, store, caplog):
+    caplog.set_level("INFO", logger="fedplan")
+    archive_of(Engine(simulator), store).run_all(JOBS[:1], Stop(max_rounds=4))
+    archive_of(Engine(simulator), store).run_all(JOBS[:1], Stop(max_rounds=4, target_loss=0.01))
+    run = "K=1, E=3, seed 0, to"
+    assert caplog.messages == [
+        f"training: {run} round 4",
+        f"stored: {run} round 4 (4 rounds)",
+        f"found: {run} loss 0.01 or round 4",
+    ]

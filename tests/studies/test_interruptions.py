@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import signal
 import sqlite3
 import subprocess
@@ -12,6 +13,7 @@ import sys
 import tempfile
 import time
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -23,9 +25,10 @@ from fedplan.studies.building import build_experiment
 # Runs of a tenth of a second each, so that some have ended and others are under way.
 SWEEP = (
     "sweep", "demo", "clients-per-round=5,20", "local-steps=30,60", "seeds=2", "rounds=60",
-    "target-loss=0.6", "--format", "json",
+    "target-loss=0.6", "--format", "json", "-v",
 )  # fmt: skip
-RUN = ("run", "demo", "seeds=3", "--format", "json")
+RUN = ("run", "demo", "seeds=3", "--format", "json", "-v")
+LOGGED = re.compile(r"(.+): (K=(\d+), E=(\d+), seed (\d+), to .*? round \d+)(?: \((\d+) rounds\))?")
 
 
 def start(words, path, **options):
@@ -39,11 +42,36 @@ def start(words, path, **options):
 
 
 def finish(words, path, **options):
-    """Let it end; exit code and its document."""
+    """Let it end; exit code and its document, and what it logged."""
     process = start(words, path, **options)
     out, err = process.communicate()
     assert process.returncode in (0, 1), err
-    return process.returncode, json.loads(out)
+    return (process.returncode, json.loads(out)), err
+
+
+def logged(what, err):
+    """The matches of all whole lines that say this of a run."""
+    lines = [line for line in err.splitlines(keepends=True) if line.endswith("\n")]
+    found = [match for line in lines if (match := LOGGED.fullmatch(line.strip()))]
+    return [match for match in found if match[1] == what]
+
+
+def check_trained_once(before, errs, needed):
+    """No process has begun a run that was stored before, and none was stored twice.
+
+    before : what was in the store when each process began.
+    needed : the rounds of every run, by what the log calls it: the same K, E and seed may have been
+        stored before with fewer.
+    """
+    for stored, err in zip(before, errs, strict=True):
+        rounds = {(k, e, seed): num_rounds for _, k, e, seed, num_rounds, _ in stored}
+        begun = logged("training", err)
+        assert len({match[2] for match in begun}) == len(begun)
+        for match in begun:
+            setting = tuple(map(int, match.group(3, 4, 5)))
+            assert rounds.get(setting, -1) < needed[match[2]], match[0]
+    stored_by_all = [match[2] for err in errs for match in logged("stored", err)]
+    assert len(set(stored_by_all)) == len(stored_by_all)
 
 
 def finished_runs(path):
@@ -61,9 +89,19 @@ def finished_runs(path):
         )
 
 
+@dataclass(frozen=True, kw_only=True)
+class Whole:
+    """What came of a command that was never interrupted."""
+
+    answer: tuple
+    num_runs: int
+    took_s: float
+    rounds: dict
+
+
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
-    """What a command prints, how many runs it leaves and how long it takes, never interrupted."""
+    """A command never interrupted: what it prints, stores and logs, and how long it takes."""
     known = {}
     build_experiment(read_study("demo")).simulator.warm_up()  # compiling is not to be timed
 
@@ -71,31 +109,42 @@ def undisturbed(tmp_path_factory):
         if words not in known:
             path = tmp_path_factory.mktemp("whole") / "runs.db"
             began = time.monotonic()
-            answer = finish(words, path)
-            known[words] = (answer, len(finished_runs(path)), time.monotonic() - began)
+            answer, err = finish(words, path)
+            took_s = time.monotonic() - began
+            rounds = {match[2]: int(match[6]) for match in logged("stored", err)}
+            assert len(rounds) == len(logged("training", err)) >= len(finished_runs(path)) > 0
+            known[words] = Whole(
+                answer=answer, num_runs=len(finished_runs(path)), took_s=took_s, rounds=rounds
+            )
         return known[words]
 
     return result
 
 
 def interrupt_again_and_again(words, path, kills, undisturbed):
-    expected, num_runs, took_s = undisturbed(words)
+    whole = undisturbed(words)
     moments = random.Random(f"{words} {kills}")
+    before, errs = [], []
     for _ in range(kills):
-        before = finished_runs(path)
+        before.append(finished_runs(path))
         process = start(words, path)
-        time.sleep(moments.uniform(0.3, 1.0) * took_s)
+        time.sleep(moments.uniform(0.3, 1.0) * whole.took_s)
         process.send_signal(signal.SIGKILL)
-        process.communicate()
+        errs.append(process.communicate()[1])
         if path.exists():
             check_integrity(path)
-        after = finished_runs(path)
-        assert before <= after  # not lost, and neither made nor saved again
-    assert finish(words, path) == expected
-    assert before <= finished_runs(path)
-    assert len(finished_runs(path)) == num_runs
+        assert before[-1] <= finished_runs(path)  # not lost
+    for _ in range(2):
+        before.append(finished_runs(path))
+        answer, err = finish(words, path)
+        assert answer == whole.answer
+        assert before[-1] <= finished_runs(path)
+        errs.append(err)
+    assert len(finished_runs(path)) == whole.num_runs
+    check_trained_once(before, errs, whole.rounds)
+    assert not logged("training", errs[-1])
     check_integrity(path)
-    return len(after)
+    return len(before[kills])
 
 
 def test_a_sweep_killed_at_any_moment_goes_on_where_it_was(tmp_path, undisturbed):
@@ -129,20 +178,22 @@ def test_an_interrupt_leaves_a_whole_store_and_the_sweep_goes_on(tmp_path, undis
     assert "Traceback" not in err
     check_integrity(path)
     before = finished_runs(path)
-    expected, num_runs, _ = undisturbed(SWEEP)
-    assert before and finish(SWEEP, path) == expected
-    assert before <= finished_runs(path) and len(finished_runs(path)) == num_runs
+    whole = undisturbed(SWEEP)
+    answer, rest = finish(SWEEP, path)
+    assert before and answer == whole.answer
+    assert before <= finished_runs(path) and len(finished_runs(path)) == whole.num_runs
+    check_trained_once([set(), before], [err, rest], whole.rounds)
 
 
 def test_two_sweeps_of_the_same_study_at_once_come_to_the_same(tmp_path, undisturbed):
     path = tmp_path / "runs.db"
     both = [start(SWEEP, path) for _ in range(2)]
     outs = [process.communicate()[0] for process in both]
-    expected, num_runs, _ = undisturbed(SWEEP)
+    whole = undisturbed(SWEEP)
     for process, out in zip(both, outs, strict=True):
-        assert (process.returncode, json.loads(out)) == expected
+        assert (process.returncode, json.loads(out)) == whole.answer
     check_integrity(path)
-    assert len(finished_runs(path)) == num_runs
+    assert len(finished_runs(path)) == whole.num_runs
 
 
 FULL_DISK = """
@@ -162,7 +213,9 @@ def test_a_disk_that_fills_up_ends_it_clearly_and_it_goes_on_with_more(tmp_path,
     assert "Traceback" not in done.stderr and not json.loads(done.stdout)["success"]
     check_integrity(path)
     before = finished_runs(path)
-    assert finish(SWEEP, path) == undisturbed(SWEEP)[0] and before <= finished_runs(path)
+    answer, rest = finish(SWEEP, path)
+    assert answer == undisturbed(SWEEP).answer and before <= finished_runs(path)
+    check_trained_once([set(), before], [done.stderr, rest], undisturbed(SWEEP).rounds)
 
 
 @pytest.fixture

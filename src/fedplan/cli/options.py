@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fedplan.cli.output import check_plot
+from fedplan.cli.progress import show_log
 from fedplan.errors import Collector, InputError
 
 if TYPE_CHECKING:
@@ -80,6 +81,18 @@ format_option = click.option(
 )
 plot_option = click.option("--plot", metavar="FILE", help="Also draw it: .png, .svg or .html.")
 output_options = _stack(format_option, plot_option)
+download_option = click.option(
+    "--download", is_flag=True, help="Fetch MNIST (12 MB) first, if it is not there."
+)
+quiet_option = click.option("-q", "--quiet", is_flag=True, help="No progress, no notices.")
+verbose_option = click.option(
+    "-v",
+    "--verbose",
+    is_flag=True,
+    expose_value=False,
+    callback=show_log,
+    help="Say which runs are found in the store, trained and stored.",
+)
 store_options = _stack(
     click.option(
         "--store",

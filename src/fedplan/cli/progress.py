@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import threading
@@ -33,6 +34,22 @@ def notice(text: str, *, quiet: bool) -> Iterator[None]:
         yield
     finally:
         timer.cancel()
+
+
+class _Lines(logging.Handler):
+    """Standard error as it is when a line comes: a bar makes room for it."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        click.echo(self.format(record), err=True)
+
+
+def show_log(context: click.Context, _: click.Parameter, wanted: bool) -> None:
+    """Show what the package logs until the command ends."""
+    if wanted:
+        logger, lines = logging.getLogger("fedplan"), _Lines()
+        logger.addHandler(lines)
+        logger.setLevel(logging.INFO)
+        context.call_on_close(lambda: logger.removeHandler(lines))
 
 
 class RoundBar:

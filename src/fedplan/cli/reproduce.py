@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fedplan.cli.options import store_options
+from fedplan.cli.options import download_option, quiet_option, store_options, verbose_option
 from fedplan.cli.output import check_folder, console, print_json, seconds
 from fedplan.cli.progress import notice, step_bar
 from fedplan.cli.simulate import COMPILE_TIMES_S, COMPILING, download_mnist
@@ -31,8 +31,9 @@ _SETUPS = ("setup1", "setup2", "setup3")
 @click.option("--table-only", is_flag=True, help="Table I alone: no figures, no checks.")
 @click.option("--output", "-o", metavar="FOLDER", help="Where to; without it reproduction-SETUP.")
 @store_options
-@click.option("--download", is_flag=True, help="Fetch MNIST (12 MB) first, if it is not there.")
-@click.option("-q", "--quiet", is_flag=True, help="No progress, no notices.")
+@download_option
+@quiet_option
+@verbose_option
 def reproduce(
     setup: str,
     overrides: tuple[str, ...],

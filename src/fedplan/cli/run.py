@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fedplan.cli.options import plot_option, store_options
+from fedplan.cli.options import (
+    download_option,
+    plot_option,
+    quiet_option,
+    store_options,
+    verbose_option,
+)
 from fedplan.cli.output import (
     amount,
     check_plot,
@@ -35,8 +41,9 @@ _EXIT_CODES = {"reached": 0, "infeasible": 3}
 @store_options
 @plot_option
 @click.option("--report", metavar="FILE", help="Also write it all down, as Markdown: .md.")
-@click.option("--download", is_flag=True, help="Fetch MNIST (12 MB) first, if it is not there.")
-@click.option("-q", "--quiet", is_flag=True, help="No progress, no notices.")
+@download_option
+@quiet_option
+@verbose_option
 def run(
     study: str,
     overrides: tuple[str, ...],

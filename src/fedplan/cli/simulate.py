@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fedplan.cli.options import output_options
+from fedplan.cli.options import download_option, output_options, quiet_option
 from fedplan.cli.output import amount, check_plot, console, joules, print_json, save_plot, seconds
 from fedplan.cli.progress import byte_bar, notice, round_bar
 from fedplan.errors import Collector
@@ -29,8 +29,8 @@ COMPILE_TIMES_S = {"logistic": 10, "lenet5": 20}
 @click.argument("study", metavar="STUDY")
 @click.argument("overrides", metavar="[KEY=VALUE]...", nargs=-1)
 @output_options
-@click.option("--download", is_flag=True, help="Fetch MNIST (12 MB) first, if it is not there.")
-@click.option("-q", "--quiet", is_flag=True, help="No progress, no notices.")
+@download_option
+@quiet_option
 def simulate(
     study: str,
     overrides: tuple[str, ...],

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fedplan.cli.options import plot_option, store_options
+from fedplan.cli.options import (
+    download_option,
+    plot_option,
+    quiet_option,
+    store_options,
+    verbose_option,
+)
 from fedplan.cli.output import (
     amount,
     check_plot,
@@ -44,8 +50,9 @@ _MOST_COLUMNS = 10  # of the matrix side by side; more go below
 )
 @plot_option
 @click.option("--output", "-o", metavar="FILE", help="Also write a row a run: .csv.")
-@click.option("--download", is_flag=True, help="Fetch MNIST (12 MB) first, if it is not there.")
-@click.option("-q", "--quiet", is_flag=True, help="No progress, no notices.")
+@download_option
+@quiet_option
+@verbose_option
 def sweep(
     study: str,
     overrides: tuple[str, ...],

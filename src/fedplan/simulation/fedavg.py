@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import CancelledError, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from threading import Event
+from queue import SimpleQueue
+from threading import Event, Lock
 
 import numpy as np
 
@@ -150,11 +151,13 @@ class Simulator:
     ) -> Iterator[RunRecord]:
         """Make many runs, one thread each, in the order of the jobs.
 
-        Leaving the iteration early ends the runs under way, each at its next round. `progress` is
-        told of every round and `finished` of every run as soon as it is there, both from the
-        threads that train.
+        A job is taken from `jobs` when a thread is free to begin it, not before. Leaving the
+        iteration early ends the runs under way, each at its next round. `progress` is told of every
+        round and `finished` of every run as soon as it is there, both from the threads that train.
         """
-        left = Event()
+        left, turn = Event(), Lock()
+        waiting = iter(jobs)
+        begun: SimpleQueue[Future[RunRecord | None]] = SimpleQueue()
 
         def make(job: Job) -> RunRecord:
             def report(record: RoundRecord) -> None:
@@ -170,9 +173,27 @@ class Simulator:
                 finished(run)
             return run
 
-        pool = ThreadPoolExecutor(threads or os.cpu_count())
+        def work() -> None:
+            while not left.is_set():
+                future: Future[RunRecord | None] = Future()
+                try:
+                    with turn:
+                        begun.put(future)
+                        job = next(waiting, None)
+                    future.set_result(None if job is None else make(job))
+                except BaseException as error:
+                    future.set_exception(error)  # for whoever iterates
+                    return
+                if job is None:
+                    return
+
+        workers = threads or os.cpu_count() or 1
+        pool = ThreadPoolExecutor(workers)
         try:
-            yield from pool.map(make, jobs)
+            for _ in range(workers):
+                pool.submit(work)
+            while (run := begun.get().result()) is not None:
+                yield run
         finally:
             left.set()
             pool.shutdown(wait=False, cancel_futures=True)  # a round may take long

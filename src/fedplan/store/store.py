@@ -65,10 +65,10 @@ class Store:
     >>> run = RunRecord(clients_per_round=2, local_steps=5, seed=0, status="rounds",
     ...     rounds=(start,))
     >>> with tempfile.TemporaryDirectory() as folder, Store(f"sqlite:///{folder}/a.db") as store:
-    ...     store.save_run({"data": "synthetic"}, run)
+    ...     kept = store.save_run({"data": "synthetic"}, run)
     ...     found = store.find_run({"data": "synthetic"}, 2, 5, 0)
-    >>> found == run
-    True
+    >>> kept, found == run
+    (True, True)
     """
 
     def __init__(self, url: str = DEFAULT_URL, *, readonly: bool = False) -> None:
@@ -89,11 +89,11 @@ class Store:
         """Close the file; everything saved is in it."""
         self._database.close()
 
-    def save_run(self, experiment: Mapping[str, Any], run: RunRecord) -> None:
+    def save_run(self, experiment: Mapping[str, Any], run: RunRecord) -> bool:
         """Keep a run, unless one as long with the same experiment, K, E and seed is there.
 
         A longer run takes the place of a shorter one. Of two as long, one that diverged in the
-        next round counts as longer: it has been further.
+        next round counts as longer: it has been further. Returns whether the run was kept.
         """
         if any(one.round >= next_.round for one, next_ in pairwise(run.rounds)):
             raise InputError("the rounds of a run must be numbered upwards. Sort them first.")
@@ -108,9 +108,10 @@ class Store:
             if there is not None:
                 id_, diverged, length = there
                 if (len(run.rounds), run.status == "diverged") <= (length, bool(diverged)):
-                    return
+                    return False
                 connection.execute("DELETE FROM runs WHERE id = ?", (id_,))
             _insert_run(connection, key, run, cohorts)
+        return True
 
     def find_run(
         self, experiment: Mapping[str, Any], clients_per_round: int, local_steps: int, seed: int

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from threading import Lock
 from typing import Any, Protocol, TypeVar
@@ -11,6 +13,7 @@ from fedplan.records import RoundRecord, RunRecord, Stop
 from fedplan.simulation import Clock, Job
 from fedplan.store import Store
 
+_LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 Progress = Callable[[Job, RoundRecord], None]
 Count = Callable[[int, int], None]
@@ -29,7 +32,10 @@ class Engine(Protocol):
         progress: Progress | None = None,
         finished: Callable[[RunRecord], None] | None = None,
     ) -> Iterator[RunRecord]:
-        """Make the runs, in the order of the jobs; `finished` hears of each at once."""
+        """Make the runs, in the order of the jobs; `finished` hears of each at once.
+
+        A job is taken from `jobs` when it can be begun, and not before.
+        """
         ...
 
 
@@ -61,8 +67,10 @@ class NoEngine:
 class Archive:
     """Runs from the store where it has them, else from the engine, and then in the store.
 
-    A run is saved the moment it ends. The store keeps who took part in a round, so seconds and
-    joules are those of this archive's devices, whichever they were when the run was made.
+    A run is saved the moment it ends. The store is asked again before each run is begun, for other
+    processes may have made it meanwhile; what is found, begun and stored is logged. The store keeps
+    who took part in a round, so seconds and joules are those of this archive's devices, whichever
+    they were when the run was made.
     """
 
     def __init__(
@@ -103,31 +111,62 @@ class Archive:
     ) -> list[T]:
         """What `take` makes of each run, in the order of the jobs; no more of a run is kept.
 
+        take : called from any thread.
         count : told how many runs are there, of how many: first how many the store had, then as
-            each one ends, from the thread that made it.
+            each one ends or is found, from the thread that did so.
         """
-        kept: dict[Job, T] = {}
-        missing = []
         settings = self._settings(stop)
+        kept: dict[Job, T] = {}
+        waiting, begun = [], []
         for job in dict.fromkeys(jobs):
             if (run := self.find(job, stop)) is None:
-                missing.append(job)
+                waiting.append(job)
             else:
+                _LOG.info("found: %s", _words(job, stop))
                 kept[job] = take(run)
-        done, total = len(kept), len(kept) + len(missing)
+        done, total = len(kept), len(kept) + len(waiting)
         lock = Lock()
 
-        def save(run: RunRecord) -> None:
+        def note_done(*, by_others: bool) -> None:
             nonlocal done
-            self._store.save_run(settings, run)
-            if count is not None:
-                with lock:
-                    done += 1
+            with lock:
+                if by_others:
+                    # In the same order as another process, every run would be made twice.
+                    random.shuffle(waiting)
+                done += 1
+                if count is not None:
                     count(done, total)
+
+        def next_jobs() -> Iterator[Job]:
+            while waiting:
+                with lock:
+                    job = waiting.pop(0)
+                if (run := self.find(job, stop)) is None:
+                    _LOG.info("training: %s", _words(job, stop))
+                    begun.append(job)
+                    yield job
+                else:
+                    _LOG.info("found: %s", _words(job, stop))
+                    kept[job] = take(run)
+                    note_done(by_others=True)
+
+        def save(run: RunRecord) -> None:
+            is_new = self._store.save_run(settings, run)
+            word = "stored" if is_new else "made by others too"
+            _LOG.info("%s: %s (%d rounds)", word, _words(run, stop), run.num_rounds)
+            note_done(by_others=not is_new)
 
         if count is not None:
             count(done, total)
-        made = self._engine.run_all(missing, stop, progress=progress, finished=save)
-        for job, run in zip(missing, made, strict=True):
-            kept[job] = take(run)
+        made = self._engine.run_all(next_jobs(), stop, progress=progress, finished=save)
+        for place, run in enumerate(made):
+            kept[begun[place]] = take(run)
         return [kept[job] for job in jobs]
+
+
+def _words(run: Job | RunRecord, stop: Stop) -> str:
+    """Which run, and how far it goes."""
+    words = f"K={run.clients_per_round}, E={run.local_steps}, seed {run.seed}, to "
+    if stop.target_loss is not None:
+        words += f"loss {stop.target_loss:.6g} or "
+    return f"{words}round {stop.max_rounds}"

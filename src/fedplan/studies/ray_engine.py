@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 import os
 import socket
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from fedplan.errors import FedplanError, InputError, MissingExtraError
@@ -56,16 +56,17 @@ class RayEngine:
 
         `progress` hears of all rounds of a run as it arrives, not before.
         """
-        waiting = list(jobs)
-        if not waiting:
+        waiting = iter(jobs)
+        first = list(islice(waiting, 1))
+        if not first:  # and no cluster is needed
             return
         arrived: dict[int, RunRecord] = {}
         due = 0
         with _cluster() as ray, _translated(ray):
-            for place, run in _each(ray, self._study, waiting, stop):
+            for place, job, run in _each(ray, self._study, chain(first, waiting), stop):
                 if progress is not None:
                     for record in run.rounds:
-                        progress(waiting[place], record)
+                        progress(job, record)
                 if finished is not None:
                     finished(run)
                 arrived[place] = run
@@ -85,26 +86,27 @@ class _Worker:
 
 
 def _each(
-    ray: Any, study: Study, jobs: Sequence[Job], stop: Stop
-) -> Iterator[tuple[int, RunRecord]]:
-    """The runs as they arrive, each with the place of its job."""
+    ray: Any, study: Study, jobs: Iterable[Job], stop: Stop
+) -> Iterator[tuple[int, Job, RunRecord]]:
+    """The runs as they arrive, each with its job and the place of it."""
     worker_type = ray.remote(num_cpus=1, runtime_env={"env_vars": _ONE_THREAD})(_Worker)
     # A worker beyond the processors that are free would keep a job waiting for one of them.
     free = max(int(ray.available_resources().get("CPU", 1)), 1)
     todo = iter(enumerate(jobs))
-    under_way: dict[Any, tuple[int, Any]] = {}
+    under_way: dict[Any, tuple[int, Job, Any]] = {}
 
-    def give(worker: Any) -> None:
-        for place, job in islice(todo, 1):
-            under_way[worker.run.remote(job, stop)] = (place, worker)
+    def give(worker: Any, place: int, job: Job) -> None:
+        under_way[worker.run.remote(job, stop)] = (place, job, worker)
 
-    for _ in range(min(free, len(jobs))):
-        give(worker_type.remote(study))
+    for place, job in islice(todo, free):
+        give(worker_type.remote(study), place, job)
     while under_way:
         (done,), _ = ray.wait(list(under_way), num_returns=1)
-        place, worker = under_way.pop(done)
-        give(worker)  # first, for whoever gets the run may take a while to save it
-        yield place, ray.get(done)
+        place, job, worker = under_way.pop(done)
+        for next_place, next_job in islice(todo, 1):
+            # First, for whoever gets the run may take a while to save it.
+            give(worker, next_place, next_job)
+        yield place, job, ray.get(done)
 
 
 @contextmanager
