@@ -20,29 +20,30 @@ from pathlib import Path
 from fedplan.simulation import Job
 from fedplan.studies import read_study
 from fedplan.studies.building import build_experiment
-from fedplan.studies.sweep import grid_jobs
+from fedplan.studies.grid import Grid
+from fedplan.studies.jobs import make_jobs
 
 HERE = Path(__file__).parent
 NEVER = 0  # rounds, in a file: the target was not reached in the rounds allowed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Grid:
-    """The settings and seeds of a setup that are tried."""
+class SeededGrid(Grid):
+    """The settings of a setup that are tried, and with how many seeds."""
 
-    clients_per_round: tuple[int, ...]
-    local_steps: tuple[int, ...]
     seeds: int
 
 
 GRIDS = {
-    "setup1": Grid(
+    "setup1": SeededGrid(
         clients_per_round=(1, 2, 4, 7, 10, 15, 20),
         local_steps=(40, 60, 80, 100, 120, 150, 200, 300),
         seeds=20,
     ),
-    "setup2": Grid(clients_per_round=(5, 10, 20, 40), local_steps=(10, 15, 22, 33, 50), seeds=2),
-    "setup3": Grid(
+    "setup2": SeededGrid(
+        clients_per_round=(5, 10, 20, 40), local_steps=(10, 15, 22, 33, 50), seeds=2
+    ),
+    "setup3": SeededGrid(
         clients_per_round=(1, 2, 3, 5, 10, 20, 50, 100),
         local_steps=(10, 15, 20, 30, 45, 70, 100, 150),
         seeds=50,
@@ -106,7 +107,7 @@ def main() -> None:
     options = parser.parse_intermixed_args()
     grid = GRIDS[options.setup]
     seeds = range(options.seeds or grid.seeds)
-    jobs = grid_jobs(grid.clients_per_round, grid.local_steps, seeds)
+    jobs = make_jobs(grid.settings, seeds)
     make_runs(options.setup, options.overrides, jobs)
 
 

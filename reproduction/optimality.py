@@ -25,10 +25,11 @@ from fedplan.models.draws import draw_cohort
 from fedplan.simulation import Clock, Job
 from fedplan.studies import read_study
 from fedplan.studies.building import Experiment, build_experiment
+from fedplan.studies.jobs import make_jobs
 from fedplan.studies.paper_pilots import PaperPilots
 from fedplan.studies.pilots import DesignedPilots
 from fedplan.studies.summary import RunSummary
-from fedplan.studies.sweep import empirical_optimum, grid_jobs, make_cells
+from fedplan.studies.sweep import empirical_optimum, make_cells
 from fedplan.studies.workflow import Bill, pilot_problem
 from fedplan.theory.cost import Objective
 
@@ -121,9 +122,7 @@ def measure(
     grid = GRIDS[setup]
     base = build_experiment(read_study(setup, [*overrides, *fleet]))
     truth = Truth(setup, overrides, base)
-    everywhere = truth.outcomes(
-        grid_jobs(grid.clients_per_round, grid.local_steps, range(grid_seeds))
-    )
+    everywhere = truth.outcomes(make_jobs(grid.settings, range(grid_seeds)))
     checking = range(1, grid_seeds, 2) if grid_seeds > 1 else range(1)
     rows = []
     for weight in weights:
@@ -141,8 +140,7 @@ def measure(
                     print(f"weight {weight}, {method}, pilots {seed}: {choice.message}")
                     continue
                 clients, steps = choice.setting
-                jobs = [Job(clients_per_round=clients, local_steps=steps, seed=s) for s in checking]
-                made = truth.outcomes(jobs)
+                made = truth.outcomes(make_jobs([choice.setting], checking))
                 (priced,) = make_cells(made, objective)
                 expected = choice.forecast
                 rows.append(

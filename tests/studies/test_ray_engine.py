@@ -25,16 +25,16 @@ from fedplan.errors import FedplanError
 from fedplan.studies import read_study
 from fedplan.studies.building import build_experiment
 from fedplan.studies.ray_engine import RayEngine
-from fedplan.studies.sweep import grid_jobs
+from fedplan.studies.jobs import make_jobs
 experiment = build_experiment(read_study("demo", ["rounds=8", "num-clients=6"]))
-jobs = grid_jobs((1, 3, 6), (2, 30), range(2))
+jobs = make_jobs([(k, e) for e in (30, 2) for k in (1, 3, 6)], range(2))
 engine, told, heard = RayEngine(experiment), [], []
 made = list(engine.run_all(jobs, experiment.stop, finished=told.append,
     progress=lambda job, record: heard.append((job, record))))
 expected = list(experiment.simulator.run_all(jobs, experiment.stop))
 assert list(engine.run_all([], experiment.stop)) == []
 try:
-    list(engine.run_all(grid_jobs((7,), (1,), [0]), experiment.stop))
+    list(engine.run_all(make_jobs([(7, 1)], [0]), experiment.stop))
 except FedplanError as error:
     wrong = str(error)
 import ray

@@ -13,8 +13,9 @@ from fedplan.errors import FedplanError, InputError
 from fedplan.store import Store
 from fedplan.studies.building import build_experiment
 from fedplan.studies.grid import Grid, default_grid, read_sweep
+from fedplan.studies.jobs import make_jobs
 from fedplan.studies.summary import RunSummary, write_summaries
-from fedplan.studies.sweep import empirical_optimum, grid_jobs, make_cells, sweep_study
+from fedplan.studies.sweep import empirical_optimum, make_cells, sweep_study
 from fedplan.theory.cost import Objective
 
 TIME = Objective.weighted(0.0)
@@ -64,8 +65,9 @@ def test_there_is_no_optimum_where_nothing_arrives():
 
 
 def test_jobs_go_seed_by_seed():
-    jobs = grid_jobs((2, 1), (5, 9, 5), range(2))
-    assert len(jobs) == 8 and [job.seed for job in jobs] == [0] * 4 + [1] * 4
+    grid = Grid(clients_per_round=(1, 2), local_steps=(5, 9))
+    jobs = make_jobs(grid.settings, range(2))
+    assert len(set(jobs)) == 8 and [job.seed for job in jobs] == [0] * 4 + [1] * 4
 
 
 @pytest.mark.parametrize(

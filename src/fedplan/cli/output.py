@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -61,6 +62,14 @@ def check_plot(path: str | None) -> None:
         from fedplan.figures import check_path
 
         check_path(path)
+
+
+def check_file(path: str | None, suffixes: Sequence[str]) -> None:
+    """Refuse another file that cannot be written, or has none of these endings."""
+    if path is not None:
+        from fedplan.atomic import check_target
+
+        check_target(path, suffixes)
 
 
 def check_folder(path: str | None) -> None:

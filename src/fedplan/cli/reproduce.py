@@ -11,8 +11,8 @@ import click
 
 from fedplan.cli.options import download_option, quiet_option, store_options, verbose_option
 from fedplan.cli.output import check_folder, console, print_json, seconds
-from fedplan.cli.progress import notice, step_bar
-from fedplan.cli.simulate import COMPILE_TIMES_S, COMPILING, download_mnist
+from fedplan.cli.preparing import compile_kernels, fetch_data
+from fedplan.cli.progress import step_bar
 from fedplan.errors import InputError
 
 if TYPE_CHECKING:
@@ -72,8 +72,8 @@ def reproduce(
     from fedplan.studies import reproduction
 
     studies = [reproduction.study_of(name, overrides, quick=quick) for name in setups]
-    if download and any(study.task.data == "mnist" for study in studies):
-        download_mnist(quiet=quiet)
+    if download:
+        fetch_data(studies, quiet=quiet)
 
     # All of them first: what is missing of the last is said before the first is trained.
     prepared = [reproduction.prepare(name, overrides, seeds=seeds, quick=quick) for name in setups]
@@ -82,9 +82,7 @@ def reproduce(
     answers = []
     with Store(store_url) as store:
         for one, folder in zip(prepared, folders, strict=True):
-            model = one.experiment.study.task.model
-            with notice(COMPILING.format(COMPILE_TIMES_S[model]), quiet=quiet):
-                one.experiment.simulator.warm_up()
+            compile_kernels(one.experiment, quiet=quiet)
             with step_bar(quiet=quiet) as progress:
                 made = reproduction.reproduce(one, store, table_only=table_only, report=progress)
             reproduction.write_folder(made, folder, command=_command())

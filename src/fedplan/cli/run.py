@@ -16,6 +16,7 @@ from fedplan.cli.options import (
 )
 from fedplan.cli.output import (
     amount,
+    check_file,
     check_plot,
     console,
     joules,
@@ -23,9 +24,8 @@ from fedplan.cli.output import (
     save_plot,
     seconds,
 )
-from fedplan.cli.progress import notice, step_bar
-from fedplan.cli.simulate import COMPILE_TIMES_S, COMPILING, download_mnist
-from fedplan.errors import Collector
+from fedplan.cli.preparing import build, compile_kernels, read_checked
+from fedplan.cli.progress import step_bar
 
 if TYPE_CHECKING:
     from fedplan.studies.building import Experiment
@@ -72,31 +72,24 @@ def run(
 
     Exit codes: 0 the target was reached, 1 it was not, 2 wrong input, 3 no feasible plan.
     """
-    from fedplan.atomic import check_target, draft_of
+    from fedplan.atomic import draft_of
     from fedplan.store import Store
     from fedplan.studies import read_study
 
     if "=" in study:  # no study was named: it is an override of the default one
         study, overrides = "demo", (study, *overrides)
-    collector = Collector()
-    collector.attempt(lambda: check_plot(plot))
-    if report is not None:
-        collector.attempt(lambda: check_target(report, (".md",)))
-    read = collector.attempt(lambda: read_study(study, overrides, required=_NEEDED))
-    collector.finish()
-    if read is None:
-        raise AssertionError("a study that cannot be read is a noted problem")
+    read = read_checked(
+        lambda: read_study(study, overrides, required=_NEEDED),
+        lambda: check_plot(plot),
+        lambda: check_file(report, (".md",)),
+    )
 
-    from fedplan.studies.building import build_experiment
     from fedplan.studies.report import report_text
     from fedplan.studies.workflow import run_study
 
-    if download and read.task.data == "mnist":
-        download_mnist(quiet=quiet)
-    experiment = build_experiment(read)
+    experiment = build(read, download=download, quiet=quiet)
     with Store(store_url) as store:
-        with notice(COMPILING.format(COMPILE_TIMES_S[read.task.model]), quiet=quiet):
-            experiment.simulator.warm_up()
+        compile_kernels(experiment, quiet=quiet)
         with step_bar(quiet=quiet) as progress:
             outcome = run_study(experiment, store, report=progress)
     if plot is not None and any(one.final_loss is not None for one in outcome.pilots):

@@ -12,8 +12,8 @@ import click
 
 from fedplan.cli.options import download_option, output_options, quiet_option
 from fedplan.cli.output import amount, check_plot, console, joules, print_json, save_plot, seconds
-from fedplan.cli.progress import byte_bar, notice, round_bar
-from fedplan.errors import Collector
+from fedplan.cli.preparing import build, compile_kernels, read_checked
+from fedplan.cli.progress import round_bar
 
 if TYPE_CHECKING:
     from fedplan.records import RunRecord
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 _MOST_ROWS = 12  # seeds up to which each has a row of its own
 _NEEDED = ("clients-per-round", "local-steps")
-COMPILING = "Compiling kernels for this machine (once, about {} s) ..."
-COMPILE_TIMES_S = {"logistic": 10, "lenet5": 20}
 
 
 @click.command()
@@ -54,20 +52,11 @@ def simulate(
     """
     from fedplan.studies import read_study
 
-    collector = Collector()
-    collector.attempt(lambda: check_plot(plot))
-    read = collector.attempt(lambda: read_study(study, overrides, required=_NEEDED))
-    collector.finish()
-    if read is None:
-        raise AssertionError("a study that cannot be read is a noted problem")
-
-    from fedplan.studies.building import build_experiment
-
-    if download and read.task.data == "mnist":
-        download_mnist(quiet=quiet)
-    experiment = build_experiment(read)
-    with notice(COMPILING.format(COMPILE_TIMES_S[read.task.model]), quiet=quiet):
-        experiment.simulator.warm_up()
+    read = read_checked(
+        lambda: read_study(study, overrides, required=_NEEDED), lambda: check_plot(plot)
+    )
+    experiment = build(read, download=download, quiet=quiet)
+    compile_kernels(experiment, quiet=quiet)
     runs, steps_per_second = _run(experiment, quiet=quiet)
     message = _message(experiment, runs)
     if plot is not None and any(run.rounds for run in runs):
@@ -78,14 +67,6 @@ def simulate(
         _print_table(experiment, runs, steps_per_second, message)
     if not _sound(runs):
         raise click.exceptions.Exit(1)
-
-
-def download_mnist(*, quiet: bool) -> None:
-    """Fetch MNIST, with a bar."""
-    from fedplan.tasks import fetch_mnist
-
-    with byte_bar("Downloading MNIST", quiet=quiet) as progress:
-        fetch_mnist(progress=progress)
 
 
 def _run(experiment: Experiment, *, quiet: bool) -> tuple[list[RunRecord], float]:

@@ -17,6 +17,7 @@ from fedplan.cli.options import (
 )
 from fedplan.cli.output import (
     amount,
+    check_file,
     check_plot,
     console,
     difference,
@@ -25,9 +26,8 @@ from fedplan.cli.output import (
     save_plot,
     seconds,
 )
-from fedplan.cli.progress import job_bar, notice
-from fedplan.cli.simulate import COMPILE_TIMES_S, COMPILING, download_mnist
-from fedplan.errors import Collector
+from fedplan.cli.preparing import build, compile_kernels, read_checked
+from fedplan.cli.progress import job_bar
 
 if TYPE_CHECKING:
     from fedplan.studies.archive import Engine
@@ -82,26 +82,19 @@ def sweep(
 
     Exit codes: 0 some setting reached the target with every seed, 1 none did, 2 wrong input.
     """
-    from fedplan.atomic import check_target
     from fedplan.store import Store
     from fedplan.studies.grid import read_sweep
     from fedplan.studies.summary import SUFFIXES, write_summaries
 
-    collector = Collector()
-    collector.attempt(lambda: check_plot(plot))
-    if output is not None:
-        collector.attempt(lambda: check_target(output, SUFFIXES))
-    read = collector.attempt(lambda: read_sweep(study, overrides))
-    collector.finish()
-    if read is None:
-        raise AssertionError("a study that cannot be read is a noted problem")
+    read = read_checked(
+        lambda: read_sweep(study, overrides),
+        lambda: check_plot(plot),
+        lambda: check_file(output, SUFFIXES),
+    )
 
-    from fedplan.studies.building import build_experiment
     from fedplan.studies.sweep import sweep_study
 
-    if download and read.study.task.data == "mnist":
-        download_mnist(quiet=quiet)
-    experiment = build_experiment(read.study)
+    experiment = build(read.study, download=download, quiet=quiet)
     if experiment.fleet is None:
         raise AssertionError("a study without a fleet is refused when it is read")
     with Store(store_url) as store:
@@ -128,8 +121,7 @@ def _ready(name: str, experiment: Experiment, *, quiet: bool) -> Engine:
         from fedplan.studies.ray_engine import RayEngine
 
         return RayEngine(experiment)
-    with notice(COMPILING.format(COMPILE_TIMES_S[experiment.study.task.model]), quiet=quiet):
-        experiment.simulator.warm_up()
+    compile_kernels(experiment, quiet=quiet)
     return experiment.simulator
 
 

@@ -22,6 +22,7 @@ from fedplan.studies.config import (
     TrainingTable,
 )
 from fedplan.studies.identity import experiment_settings, run_settings
+from fedplan.studies.jobs import make_jobs
 from fedplan.tables import read_fleet
 from fedplan.tasks import (
     FederatedData,
@@ -244,11 +245,4 @@ def build_jobs(training: TrainingTable) -> list[Job]:
             "a run needs clients-per-round and local-steps. Set both in [training], or add them "
             "to the command."
         )
-    return [
-        Job(
-            clients_per_round=training.clients_per_round,
-            local_steps=training.local_steps,
-            seed=training.first_seed + position,
-        )
-        for position in range(training.seeds)
-    ]
+    return make_jobs([(training.clients_per_round, training.local_steps)], training.every_seed)

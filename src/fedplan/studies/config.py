@@ -139,6 +139,11 @@ class TrainingTable(_Table):
         None, "Samples an evaluation uses, all without it; near the target all.", ge=1
     )
 
+    @property
+    def every_seed(self) -> range:
+        """The seeds of all runs."""
+        return range(self.first_seed, self.first_seed + self.seeds)
+
 
 def _drawn(default: Any, text: str, **limits: Any) -> Any:
     return _key(default, text, only=("file", (None,)), **limits)

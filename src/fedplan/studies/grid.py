@@ -28,6 +28,11 @@ class Grid:
     def __len__(self) -> int:
         return len(self.clients_per_round) * len(self.local_steps)
 
+    @property
+    def settings(self) -> list[tuple[int, int]]:
+        """Every (K, E), most local steps first: the longest runs are not left for the end."""
+        return [(k, e) for e in reversed(self.local_steps) for k in self.clients_per_round]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweptStudy:

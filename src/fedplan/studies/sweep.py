@@ -8,11 +8,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 
 from fedplan.errors import FedplanError, InputError
-from fedplan.simulation import Job
 from fedplan.store import Store
 from fedplan.studies.archive import Count, Engine
 from fedplan.studies.building import Experiment
 from fedplan.studies.grid import Grid
+from fedplan.studies.jobs import make_jobs
 from fedplan.studies.summary import RunSummary
 from fedplan.theory.cost import Objective, costs_nothing
 
@@ -66,20 +66,6 @@ class Sweep:
         return next(cell for cell in self.cells if cell.setting == self.best.setting)
 
 
-def grid_jobs(
-    clients_per_round: Iterable[int], local_steps: Iterable[int], seeds: Iterable[int]
-) -> list[Job]:
-    """One job a (K, E, seed), seeds outermost: a sweep cut short has whole grids of some seeds."""
-    steps = sorted(set(local_steps), reverse=True)
-    clients = sorted(set(clients_per_round))
-    return [
-        Job(clients_per_round=k, local_steps=e, seed=seed)
-        for seed in seeds
-        for e in steps
-        for k in clients
-    ]
-
-
 def sweep_study(
     experiment: Experiment,
     grid: Grid,
@@ -107,8 +93,7 @@ def sweep_study(
         "local-steps": grid.local_steps,
     }
     entry = store.save_study(experiment.study.name, configuration, experiment.settings)
-    seeds = range(training.first_seed, training.first_seed + training.seeds)
-    jobs = grid_jobs(grid.clients_per_round, grid.local_steps, seeds)
+    jobs = make_jobs(grid.settings, training.every_seed)
     archive = experiment.archive(store, engine)
     runs = archive.map_all(jobs, experiment.stop, RunSummary.of, count=count)
     if any(run.status == "target" and run.rounds == 0 for run in runs):

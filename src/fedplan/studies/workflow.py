@@ -18,6 +18,7 @@ from fedplan.simulation import Job
 from fedplan.store import Store
 from fedplan.studies.archive import Archive, NoEngine
 from fedplan.studies.building import Experiment
+from fedplan.studies.jobs import make_jobs
 from fedplan.studies.paper_pilots import PaperPilots
 from fedplan.studies.pilots import DesignedPilots, Failure, PilotProblem, Trial
 from fedplan.studies.summary import RunSummary
@@ -228,11 +229,7 @@ def _run(archive: Archive, trial: Trial, report: Report | None) -> RunRecord:
 def _train(
     experiment: Experiment, archive: Archive, clients: int, steps: int, report: Report | None
 ) -> Measured:
-    training = experiment.study.training
-    jobs = [
-        Job(clients_per_round=clients, local_steps=steps, seed=training.first_seed + position)
-        for position in range(training.seeds)
-    ]
+    jobs = make_jobs([(clients, steps)], experiment.study.training.every_seed)
     progress = None if report is None else lambda job, record: report("training", job, record)
     runs = archive.run_all(jobs, experiment.stop, progress=progress)
     arrived = [run for run in runs if run.status == "target"]

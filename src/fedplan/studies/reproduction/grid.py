@@ -11,9 +11,11 @@ from fedplan.records import RunRecord
 from fedplan.simulation import Clock
 from fedplan.studies.archive import Archive, Progress
 from fedplan.studies.building import Experiment
+from fedplan.studies.grid import Grid
+from fedplan.studies.jobs import make_jobs
 from fedplan.studies.reproduction.design import Design
 from fedplan.studies.summary import RunSummary
-from fedplan.studies.sweep import grid_jobs, make_cells
+from fedplan.studies.sweep import make_cells
 from fedplan.studies.workflow import pilot_problem
 from fedplan.theory.cost import Objective
 from fedplan.theory.fleet import Fleet
@@ -71,7 +73,8 @@ def train_grid(
         is_shown = run.clients_per_round == shown_clients or run.local_steps == design.shown_steps
         return prices, run if is_shown else None
 
-    jobs = grid_jobs(many, design.local_steps, seeds)
+    grid = Grid(clients_per_round=tuple(many), local_steps=design.local_steps)
+    jobs = make_jobs(grid.settings, seeds)
     taken = archive.map_all(jobs, experiment.stop, take, progress=progress)
     return TrainedGrid(
         summaries={factor: [prices[factor] for prices, _ in taken] for factor in COMM_FACTORS},

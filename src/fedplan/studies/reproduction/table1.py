@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from fedplan.errors import InputError
 from fedplan.records import Stop
-from fedplan.simulation import Job
 from fedplan.studies.archive import Archive, Progress
 from fedplan.studies.building import Experiment
 from fedplan.studies.config import PlanningTable
+from fedplan.studies.jobs import make_jobs
 from fedplan.studies.reproduction.published import published_pilots
 
 MARGIN, MARGIN_ROUNDS = 0.1, 3.0  # within either of them counts as reproduced
@@ -101,7 +101,7 @@ def measure_table1(
     """Train every pair of the study's [planning] to its lower loss, with each seed."""
     pairs, upper, lower = table_of(experiment.study.planning)
     stop = Stop(max_rounds=experiment.stop.max_rounds, target_loss=lower)
-    jobs = [Job(clients_per_round=k, local_steps=e, seed=s) for k, e in pairs for s in seeds]
+    jobs = make_jobs(pairs, seeds)
     runs = archive.run_all(jobs, stop, progress=progress)
     crossings = {
         job: (run.rounds_to(upper), run.rounds_to(lower))
@@ -109,10 +109,7 @@ def measure_table1(
     }
     rows = []
     for clients, steps in pairs:
-        own = [
-            crossings[Job(clients_per_round=clients, local_steps=steps, seed=seed)]
-            for seed in seeds
-        ]
+        own = [crossings[job] for job in make_jobs([(clients, steps)], seeds)]
         paper = _published(setup, clients, steps, upper, lower)
         rows.append(
             Row(

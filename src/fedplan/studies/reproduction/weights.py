@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from fedplan.figures import LinesFigure, MethodCosts, cost_against_weight_data
-from fedplan.simulation import Job
 from fedplan.studies.archive import Archive
 from fedplan.studies.building import Experiment
+from fedplan.studies.jobs import make_jobs
 from fedplan.studies.paper_pilots import PaperPilots
 from fedplan.studies.pilots import DesignedPilots
 from fedplan.studies.reproduction.grid import AS_IT_IS, TrainedGrid
@@ -108,7 +108,7 @@ def _train(
 ) -> list[RunSummary]:
     if setting is None:
         return []
-    jobs = [Job(clients_per_round=setting[0], local_steps=setting[1], seed=s) for s in seeds]
+    jobs = make_jobs([setting], seeds)
     progress = None if report is None else lambda job, record: report("plans", job, record)
     return archive.map_all(jobs, experiment.stop, RunSummary.of, progress=progress)
 

@@ -1,0 +1,57 @@
+"""What every command that trains does first: read the study, fetch and build, compile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, TypeVar
+
+from fedplan.cli.progress import byte_bar, notice
+from fedplan.errors import Collector
+
+if TYPE_CHECKING:
+    from fedplan.studies.building import Experiment
+    from fedplan.studies.config import Study
+
+T = TypeVar("T")
+_COMPILING = "Compiling kernels for this machine (once, about {} s) ..."
+_COMPILE_TIMES_S = {"logistic": 10, "lenet5": 20}
+
+
+def read_checked(read: Callable[[], T], *checks: Callable[[], None]) -> T:
+    """What `read` gives, if all checks pass too; every problem is said at once."""
+    collector = Collector()
+    for check in checks:
+        collector.attempt(check)
+    found = collector.attempt(read)
+    collector.finish()
+    if found is None:
+        raise AssertionError("what cannot be read is a noted problem")
+    return found
+
+
+def build(study: Study, *, download: bool, quiet: bool) -> Experiment:
+    """The study's experiment, its data fetched first where that was asked for."""
+    from fedplan.studies.building import build_experiment
+
+    if download:
+        fetch_data([study], quiet=quiet)
+    return build_experiment(study)
+
+
+def fetch_data(studies: Iterable[Study], *, quiet: bool) -> None:
+    """Fetch MNIST where a study learns it, with a bar."""
+    if any(study.task.data == "mnist" for study in studies):
+        from fedplan.tasks import fetch_mnist
+
+        with byte_bar("Downloading MNIST", quiet=quiet) as progress:
+            fetch_mnist(progress=progress)
+
+
+def compile_kernels(experiment: Experiment, *, quiet: bool) -> None:
+    """Compile what its runs need, and say so where it takes a while.
+
+    Not part of `build`: a store that cannot be written is better refused before.
+    """
+    about_s = _COMPILE_TIMES_S[experiment.study.task.model]
+    with notice(_COMPILING.format(about_s), quiet=quiet):
+        experiment.simulator.warm_up()
