@@ -88,6 +88,18 @@ def test_costs_and_their_errors_are_those_given() -> None:
     assert (trade.x.label, trade.y.label) == ("time to target (s)", "energy to target (J)")
 
 
+def test_a_method_that_never_arrives_has_no_place_in_the_trade_off() -> None:
+    never = [math.nan] * 3
+    lost = MethodCosts(relative_cost=never, time_s=never, energy_j=never)
+    arrives = MethodCosts(relative_cost=[1.0] * 3, time_s=[9.0, 10.0, 90.0], energy_j=[3.0] * 3)
+    _, trade = drawn(cost_against_weight_data(WEIGHTS, {"a": lost, "b": arrives})).panels
+    assert [line.name for line in trade.lines] == ["b"] and trade.x.log
+    (alone,) = cost_against_weight_data(
+        WEIGHTS, {"a": lost, "b": MethodCosts(relative_cost=[1.0] * 3)}
+    ).panels
+    assert len(alone.lines) == 2
+
+
 def test_arrays_of_another_length_are_refused() -> None:
     with pytest.raises(InputError, match=r"relative_cost of paper must have shape \(3,\)"):
         cost_against_weight_data(WEIGHTS, {"paper": MethodCosts(relative_cost=[1.0, 2.0])})
@@ -162,6 +174,17 @@ def test_total_time_has_a_line_for_every_k_and_for_every_e() -> None:
     assert over_e.lines[1].spread.tolist() == [8.0] * 3
     assert [line.name for line in over_k.lines] == ["E=10", "E=30", "E=90"]
     assert over_k.lines[0].y.tolist() == [1210.0, 4810.0] and over_k.y.label.endswith("(min)")
+
+
+def test_total_times_far_above_the_others_do_not_squash_them() -> None:
+    times = {1: (4000.0, 4500.0), 10: (60.0, 5.0), 20: (50.0, 2.0)}
+    totals = [
+        TotalTime(clients_per_round=k, local_steps=e, mean_s=mean, sd_s=sd)
+        for k, (mean, sd) in times.items()
+        for e in (10, 20)
+    ]
+    for panel in drawn(total_time_data(totals, title="mine")).panels:
+        assert panel.y.log and panel.y.has(8500.0) and panel.y.has(48.0) and not panel.y.has(10.0)
 
 
 def test_total_time_of_a_single_setting_is_refused() -> None:

@@ -218,3 +218,14 @@ def test_pilots_that_say_nothing_are_refused():
         fit_descent([flat], N, TARGET, RATES["constant"])
     with pytest.raises(InputError, match="target_loss > 0"):
         fit_descent([flat], N, 0.0, RATES["constant"])
+
+
+def test_one_round_is_not_called_rounds():
+    rate = RATES["constant"]
+    quick = true_descent(
+        rate, time=math.log(float(rate.time(0.5))), steps_share=-9.0, sampling_share=-9.0
+    )
+    plan = plan_descent(FLEET, quick, Objective.weighted(0.0))
+    assert plan.forecast.prediction.rounds == 1 and "Expect 1 round (" in plan.message
+    usual = plan_descent(FLEET, true_descent(rate), Objective.weighted(0.0))
+    assert " rounds (" in usual.message

@@ -24,7 +24,8 @@ class MethodCosts:
 
     relative_cost : over the lowest cost measured at the same weight.
     relative_error : its standard error, or the like; None where there is none.
-    time_s, energy_j : to the target; None leaves the method out of the trade-off.
+    time_s, energy_j : to the target; None, or nothing known, leaves the method out of the
+        trade-off.
     """
 
     relative_cost: ArrayLike
@@ -60,11 +61,8 @@ def cost_against_weight_data(
             lines=tuple(lines),
         )
     ]
-    traded = {
-        name: found
-        for name, found in methods.items()
-        if found.time_s is not None and found.energy_j is not None
-    }
+    places = {name: _places(name, weights, found) for name, found in methods.items()}
+    traded = {name: place for name, place in places.items() if place is not None}
     if traded:
         panels.append(_trade_off(weights, traded))
     return LinesFigure(
@@ -84,30 +82,38 @@ def _cost_line(name: str, weights: FloatArray, found: MethodCosts) -> Line:
     )
 
 
-def _trade_off(weights: FloatArray, methods: Mapping[str, MethodCosts]) -> LinePanel:
+def _places(
+    name: str, weights: FloatArray, found: MethodCosts
+) -> tuple[FloatArray, FloatArray] | None:
+    """Seconds and joules at every weight; None where both are known at none of them."""
+    if found.time_s is None or found.energy_j is None:
+        return None
+    times = numbers(found.time_s, weights.shape, f"time_s of {name}")
+    energies = numbers(found.energy_j, weights.shape, f"energy_j of {name}")
+    return (times, energies) if np.isfinite(times + energies).any() else None
+
+
+def _trade_off(
+    weights: FloatArray, places: Mapping[str, tuple[FloatArray, FloatArray]]
+) -> LinePanel:
     ends = (f"{weights[0]:g}", f"{weights[-1]:g}")
-    times = {
-        name: numbers(found.time_s, weights.shape, f"time_s of {name}")
-        for name, found in methods.items()
-        if found.time_s is not None
-    }
-    slowest = max(times, key=lambda name: float(np.nanmean(times[name])))
+    slowest = max(places, key=lambda name: float(np.nanmean(places[name][0])))
     lines = [
         Line(
             name=name,
-            x=times[name],
-            y=numbers(found.energy_j, weights.shape, f"energy_j of {name}"),
+            x=times,
+            y=energies,
             spread=np.empty(0),
             # Beside the outermost line there is room to say which end is which.
             ends=ends if name == slowest else ("", ""),
         )
-        for name, found in methods.items()
-        if found.energy_j is not None
+        for name, (times, energies) in places.items()
     ]
     xs, ys = known(lines)
     return LinePanel(
         title=f"Time against energy, energy weights {ends[0]} to {ends[1]}",
-        x=fit_axis("time to target", time_unit(float(np.median(xs))), xs),
-        y=fit_axis("energy to target", energy_unit(float(np.median(ys))), ys),
+        # One plan that takes many times the others' would squash them on any other axis.
+        x=fit_axis("time to target", time_unit(float(np.median(xs))), xs, log=True),
+        y=fit_axis("energy to target", energy_unit(float(np.median(ys))), ys, log=True),
         lines=tuple(lines),
     )

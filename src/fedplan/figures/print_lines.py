@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fedplan.figures.print_parts import add_legend, add_note, new_figure, set_up_axis
+from fedplan.figures.print_parts import add_legend, add_note, in_rows, new_figure, set_up_axis
 from fedplan.figures.style import GREY, line_looks
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _MARKERS = 10  # of a line at most
 _SMALL = 9.0
+_ENTRIES = 4  # of a legend, in a row below one panel
 
 
 def draw_lines(data: LinesFigure) -> Figure:
@@ -31,14 +32,14 @@ def draw_lines(data: LinesFigure) -> Figure:
         handles |= own
         if not data.one_legend:
             axes.legend(
-                handles=[*own.values()],
+                handles=in_rows([*own.values()], _ENTRIES),
                 loc="upper left",
                 bbox_to_anchor=(-0.02, -0.16),
-                ncols=4,
+                ncols=_ENTRIES,
                 fontsize=_SMALL,
             )
     if data.one_legend:
-        add_legend(figure, [*handles.values()], data.note, columns=4)
+        add_legend(figure, [*handles.values()], data.note, columns=_ENTRIES * data.columns)
     else:
         add_note(figure, data.note)
     return figure

@@ -11,7 +11,7 @@ from fedplan.figures.style import GREY, GRID, INK, Look
 from fedplan.figures.units import tick_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
@@ -126,11 +126,16 @@ def draw_mark(
     ]
 
 
+def in_rows(handles: Sequence[Artist], columns: int) -> list[Artist]:
+    """The entries of a legend so that they read row by row; matplotlib fills it by columns."""
+    return [handle for first in range(columns) for handle in handles[first::columns]]
+
+
 def add_legend(figure: Figure, handles: list[Artist], note: str, columns: int) -> None:
     """A legend below the panels, under a note if there is one."""
     wrapped = textwrap.fill(note, int(_NOTE_CHARACTERS * figure.get_figwidth()))
     legend = figure.legend(
-        handles=handles,
+        handles=in_rows(handles, columns),
         loc="outside lower left",
         ncols=columns,
         fontsize=9.2,

@@ -122,11 +122,12 @@ def plan_descent(
     if math.isinf(expected.prediction.expected_rounds):
         return _never(clients, steps)
     low, high = expected.rounds_interval
+    rounds = expected.prediction.rounds
     message = (
         f"Use {clients:,} of {len(fleet):,} clients per round and {steps:,} local "
         f"step{'s' if steps > 1 else ''}: in {QUANTILE:.0%} of what the pilots leave possible that "
         f"costs at most {regret:.1%} more than the best setting would. Expect "
-        f"{expected.prediction.rounds:,} rounds ({low:,.0f} to "
+        f"{rounds:,} round{'s' if rounds != 1 else ''} ({low:,.0f} to "
         f"{'never' if math.isinf(high) else format(high, ',.0f')})."
     )
     return DescentPlan(status="chosen", forecast=expected, regret=regret, message=message)

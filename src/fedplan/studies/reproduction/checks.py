@@ -24,6 +24,7 @@ WEIGHTS = tuple(tenth / 10 for tenth in range(11))
 
 Verdict = Literal["holds", "does not hold", "cannot tell"]
 Axis = Callable[[Cell], int]
+_UNITS = {"time": "s", "energy": "J"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +67,7 @@ def steps_of(cell: Cell) -> int:
     return cell.local_steps
 
 
-def _falls_then_rises(source: str, unit: str, cells: Sequence[Cell]) -> Check:
+def _falls_then_rises(source: str, what: str, cells: Sequence[Cell]) -> Check:
     found: list[str] = []
     verdicts: list[bool | None] = []
     for clients, line in _lines(cells, clients_of, steps_of):
@@ -81,16 +82,16 @@ def _falls_then_rises(source: str, unit: str, cells: Sequence[Cell]) -> Check:
         verdicts.append(False if bent else True if inside else None)
         words = f"K={clients}: lowest at E={best.local_steps}"
         words += "" if inside else ", an end of the grid"
-        found.append(words + "".join(f", but {_step(*pair)}" for pair in bent))
+        found.append(words + "".join(f", but {_step(*pair, _UNITS[what])}" for pair in bent))
     return Check(
         source=source,
-        statement=f"For any K, {unit} first falls and then rises with E.",
+        statement=f"For any K, {what} first falls and then rises with E.",
         verdict=_verdict(verdicts),
         numbers="; ".join(found),
     )
 
 
-def _steps_rise(source: str, unit: str, grid: TrainedGrid, objective: Objective) -> Check:
+def _steps_rise(source: str, what: str, grid: TrainedGrid, objective: Objective) -> Check:
     best: dict[int, list[int | None]] = {}
     for runs in grid.summaries.values():
         for clients, line in _lines(make_cells(runs, objective), clients_of, steps_of):
@@ -107,14 +108,14 @@ def _steps_rise(source: str, unit: str, grid: TrainedGrid, objective: Objective)
     factors = ", ".join(f"{factor:g}" for factor in grid.summaries)
     return Check(
         source=source,
-        statement=f"For any K, the E of least {unit} rises as communication costs more.",
+        statement=f"For any K, the E of least {what} rises as communication costs more.",
         verdict=_verdict(verdicts),
         numbers=f"communication times {factors}: "
         + "; ".join(f"K={k}: E={', '.join(map(str, steps))}" for k, steps in best.items()),
     )
 
 
-def _with_clients(source: str, unit: str, cells: Sequence[Cell], *, rising: bool) -> Check:
+def _with_clients(source: str, what: str, cells: Sequence[Cell], *, rising: bool) -> Check:
     found: list[str] = []
     verdicts: list[bool | None] = []
     for steps, line in _lines(cells, steps_of, clients_of):
@@ -130,10 +131,10 @@ def _with_clients(source: str, unit: str, cells: Sequence[Cell], *, rising: bool
     overall = min(cells, key=lambda cell: cell.cost)
     return Check(
         source=source,
-        statement=f"For any E, {unit} {way} with K, so that the best K is "
+        statement=f"For any E, {what} {way} with K, so that the best K is "
         + ("1." if rising else "N."),
         verdict=_verdict(verdicts),
-        numbers="; ".join(found) + f"; of all: {_at(overall)}",
+        numbers="; ".join(found) + f"; of all: {_at(overall, _UNITS[what])}",
     )
 
 
@@ -172,7 +173,7 @@ def _clients_and_weight(runs: Sequence[RunSummary]) -> Check:
         source="Theorem 4",
         statement="The best K and E both fall as the energy weight rises.",
         verdict=_verdict([falling and fewer if known else None]),
-        numbers=shown,
+        numbers=f"cost in {TIME.unit}: {shown}",
     )
 
 
@@ -205,9 +206,10 @@ def _verdict(verdicts: Sequence[bool | None]) -> Verdict:
     return "holds" if True in verdicts else "cannot tell"
 
 
-def _step(a: Cell, b: Cell) -> str:
-    return f"{a.cost:.4g} at {a.setting} and {b.cost:.4g} at {b.setting}"
+def _step(a: Cell, b: Cell, unit: str) -> str:
+    return f"{_at(a, unit)} and {_at(b, unit)}"
 
 
-def _at(cell: Cell) -> str:
-    return f"K={cell.clients_per_round}, E={cell.local_steps} ({cell.cost:.4g})"
+def _at(cell: Cell, unit: str = "") -> str:
+    cost = "never arrives" if math.isinf(cell.cost) else f"{cell.cost:.4g} {unit}".rstrip()
+    return f"K={cell.clients_per_round}, E={cell.local_steps} ({cost})"

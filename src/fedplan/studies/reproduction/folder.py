@@ -61,7 +61,11 @@ def figures_of(made: Reproduction, grid: TrainedGrid) -> dict[str, LinesFigure]:
     """The figures that there are runs for, by the name of their file."""
     prepared = made.prepared
     target, setup = prepared.target_loss, prepared.setup
-    note = f"Seeds: {len(prepared.seeds)}. Loss and accuracy are of the training samples."
+    seeds = len(prepared.seeds)
+    note = (
+        f"Mean and standard deviation over the seeds ({seeds}), of training samples; a line ends "
+        "where half of its runs have."
+    )
     groups = {
         CURVES_OVER_STEPS: (
             f"{setup}: K={grid.shown_clients}, different E",
@@ -81,16 +85,15 @@ def figures_of(made: Reproduction, grid: TrainedGrid) -> dict[str, LinesFigure]:
     clients = [total.clients_per_round for total in totals]
     steps = [total.local_steps for total in totals]
     if len(set(clients)) < len(clients) or len(set(steps)) < len(steps):
-        note = (
-            f"Loss {target:g}; mean and standard deviation over the seeds ({len(prepared.seeds)})."
-        )
+        note = f"Loss {target:g}; mean and standard deviation over the seeds ({seeds})."
         title = f"{setup}: time to the target"
         figures[TIMES] = total_time_data(totals, title=title, note=note)
     if any(math.isfinite(one.relative_cost) for one in made.priced):
         figures[WEIGHTS] = weights_figure(
             made.priced,
             title=f"{setup}: cost against the energy weight",
-            note=f"Loss {target:g}; one set of pilots; standard errors over every other seed.",
+            note=f"Loss {target:g}; one set of pilots; "
+            + ("standard errors over every other seed." if seeds > 3 else "priced on one seed."),
         )
     return figures
 

@@ -187,7 +187,15 @@ def _figures(made: Reproduction, pictures: Sequence[str]) -> list[str]:
             "seeds between. A plan may use a K and E that the grid does not have, and then be "
             "cheaper than its best.",
             markdown_table(
-                ("energy weight", "method", "K, E", "cost", "over the best", "seconds", "joules"),
+                (
+                    "energy weight",
+                    "method",
+                    "K, E",
+                    f"cost ({TIME.unit})",
+                    "cost / best",
+                    "seconds",
+                    "joules",
+                ),
                 ((*_priced_cells(one),) for one in made.priced),
             ),
         ]

@@ -75,13 +75,11 @@ def weights_figure(priced: Sequence[Priced], *, title: str, note: str) -> LinesF
     for method in (FEDPLAN, PAPER, BEST):
         own = {one.energy_weight: one for one in priced if one.method == method}
         line = [own[weight] for weight in weights]
-        arrives = any(math.isfinite(one.time_s) for one in line)
         methods[method] = MethodCosts(
             relative_cost=[_known(one.relative_cost) for one in line],
             relative_error=[_relative_error(one) for one in line],
-            # A method that never arrives has no place in the trade-off.
-            time_s=[_known(one.time_s) for one in line] if arrives else None,
-            energy_j=[_known(one.energy_j) for one in line] if arrives else None,
+            time_s=[_known(one.time_s) for one in line],
+            energy_j=[_known(one.energy_j) for one in line],
         )
     return cost_against_weight_data(weights, methods, title=title, note=note)
 
