@@ -125,7 +125,11 @@ class _SampledMeter(ABC):
         self._thread = threading.Thread(target=self._read_on, daemon=True)
         with self._reading:
             self._thread.start()
-            self._begin()
+            try:
+                self._begin()
+            except FedplanError:
+                self._stopped.set()
+                raise
 
     def stop(self) -> float:
         """Joules since `start`; what went wrong meanwhile is raised here."""
