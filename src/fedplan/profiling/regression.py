@@ -64,7 +64,8 @@ def fit_line(local_steps: Sequence[float], values: Sequence[float]) -> Line | No
     # Sums over ties depend on the order of their terms in the last digit; observations have none.
     points = np.array(sorted(zip(local_steps, values, strict=True)), dtype=np.float64)
     steps, seen = points.T
-    slope, _, low, high = (float(part) for part in theilslopes(seen, steps, CONFIDENCE))
+    with np.errstate(invalid="ignore"):  # where almost all are equal it finds no interval: NaN
+        slope, _, low, high = (float(part) for part in theilslopes(seen, steps, CONFIDENCE))
     if not slope > 0:
         return None
     fixed = max(0.0, float(np.median(seen - slope * steps)))
@@ -137,9 +138,9 @@ def observed_costs(observations: Iterable[Observation]) -> ObservedCosts:
 
     train_seconds = fixed + step_time_s * local_steps by robust regression, where a client was seen
     with at least two numbers of local steps, otherwise train_seconds / local_steps, which counts
-    the fixed part in and says so by a wide interval. comm_time_s is the median of what the round
-    trip took beyond training. Energy follows the same line: its slope is a step's, the rest the
-    exchange's; with one number of steps it is shared out by time.
+    the fixed part in and says so by a wide interval; likewise where more steps did not take longer.
+    comm_time_s is the median of what the round trip took beyond training. Energy follows the same
+    line: its slope is a step's, the rest the exchange's; without one it is shared out by time.
 
     Values that are no numbers, negative, absurd or at odds with one another are left out, and
     named in `rejected`: what a client reports is not to be trusted. The order does not matter.
@@ -183,7 +184,7 @@ def _device_costs(seen: list[Observation]) -> DeviceCosts:
     line = fit_line([o.local_steps for o in seen], [o.train_seconds for o in seen])
     step_energy, comm_energy = _energies(seen)
     return DeviceCosts(
-        step_time_s=line.slope if line else _wide([o.train_seconds / o.local_steps for o in seen]),
+        step_time_s=line.slope if line else _ratio(seen, [o.train_seconds for o in seen]),
         comm_time_s=median_of([o.round_trip_seconds - o.train_seconds for o in seen]),
         fixed_time_s=line.fixed if line else 0.0,
         step_energy_j=step_energy,
@@ -201,9 +202,19 @@ def _energies(seen: list[Observation]) -> tuple[Measured | None, Measured | None
         rest = [max(0.0, joules - line.slope.value * o.local_steps) for o, joules in known]
         return line.slope, median_of(rest)
     training = [joules * (o.train_seconds / o.round_trip_seconds) for o, joules in known]
-    steps = [part / o.local_steps for (o, _), part in zip(known, training, strict=True)]
     rest = [max(0.0, joules - part) for (_, joules), part in zip(known, training, strict=True)]
-    return _wide(steps), _wide(rest)
+    return _ratio([o for o, _ in known], training), _wide(rest)
+
+
+def _ratio(seen: list[Observation], costs: Sequence[float]) -> Measured:
+    """Cost a step where no line can be seen: with the most steps, where the rest weighs least."""
+    most = max(o.local_steps for o in seen)
+    pairs = zip(seen, costs, strict=True)
+    measured = _wide([cost / most for o, cost in pairs if o.local_steps == most])
+    if all(o.local_steps == most for o in seen):
+        return measured
+    # More steps did not cost more: a step may cost next to nothing.
+    return Measured(value=measured.value, low=0.0, high=measured.high)
 
 
 def _wide(values: Sequence[float]) -> Measured:
