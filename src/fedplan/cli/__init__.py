@@ -16,6 +16,7 @@ from fedplan.cli.listing import list_
 from fedplan.cli.output import fail
 from fedplan.cli.plan import plan
 from fedplan.cli.plot import plot
+from fedplan.cli.profile import profile
 from fedplan.cli.reproduce import reproduce
 from fedplan.cli.run import run
 from fedplan.cli.show import show
@@ -33,6 +34,7 @@ def cli() -> None:
     Start here:
       fedplan run                                 pilots, plan, training, check: a small study
       fedplan plan --example                      a plan for a built-in fleet
+      fedplan profile                             seconds and joules of this device
       fedplan plan --fleet fleet.csv --pilots pilots.csv --energy-weight 0.3
       fedplan estimate --pilots pilots.csv --num-clients 100
       fedplan frontier --fleet fleet.csv --ratio 3750 --plot frontier.png
@@ -47,7 +49,7 @@ def cli() -> None:
 
 
 for command in (
-    run, plan, estimate, frontier, simulate, sweep, reproduce, list_, show, plot, export
+    run, plan, profile, estimate, frontier, simulate, sweep, reproduce, list_, show, plot, export
 ):  # fmt: skip
     cli.add_command(command)
 

@@ -55,6 +55,11 @@ class LeNet5:
         self._data = data
         self._batch_size = batch_size
 
+    @property
+    def num_parameters(self) -> int:
+        """Weights that the model has, without what fills up rows: 61,706."""
+        return sum(layer.size for layer in self.unpack(np.zeros(SIZE, dtype=np.float32)))
+
     def initial(self, seed: int) -> FloatArray:
         """Normal weights and biases of variance 1 / (3 inputs)."""
         random = np.random.default_rng(seed)

@@ -57,6 +57,11 @@ class Logistic:
         self._shape = (tiles * tile, self._used)
         self._kernels = _kernels(data.num_classes, tile)
 
+    @property
+    def num_parameters(self) -> int:
+        """Weights that the model has, without what fills up the last tile."""
+        return self._num_classes * self._used
+
     def initial(self, seed: int) -> FloatArray:  # noqa: ARG002
         """Zero weights, as the paper has them, whatever the seed."""
         return np.zeros(math.prod(self._shape), dtype=np.float32)

@@ -190,7 +190,9 @@ def _assign(digits: Digits, task: TaskTable) -> Assignment:
             return two_labels_shards(labels, clients, task.shards_per_label, seed)
 
 
-def build_learner(task: TaskTable, training: TrainingTable, data: FederatedData) -> Learner:
+def build_learner(
+    task: TaskTable, training: TrainingTable, data: FederatedData
+) -> Logistic | LeNet5:
     """The model, bound to the data."""
     if task.model == "lenet5":
         return LeNet5(data, batch_size=training.batch_size)

@@ -1,0 +1,367 @@
+"""`fedplan profile`: measure this device for a fleet.csv."""
+
+from __future__ import annotations
+
+import math
+import socket
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
+
+from fedplan.cli.options import format_option
+from fedplan.cli.output import console, print_json
+from fedplan.cli.progress import notice
+from fedplan.cli.simulate import COMPILE_TIMES_S, COMPILING, download_mnist
+from fedplan.errors import Collector
+
+if TYPE_CHECKING:
+    from fedplan.profiling.meters import Meter
+    from fedplan.profiling.profile import Profile
+    from fedplan.profiling.regression import Measured
+    from fedplan.profiling.transfer import Address
+    from fedplan.studies.config import Study
+    from fedplan.studies.local_training import LocalTraining
+
+_OWN_ADDRESS = "127.0.0.1:8765"
+_WITH_LISTEN = ("listen", "allow_network", "output_format", "quiet")
+
+
+@click.command()
+@click.argument("study", metavar="[STUDY]", default="demo")
+@click.argument("overrides", metavar="[KEY=VALUE]...", nargs=-1)
+@click.option("--output", "-o", metavar="FILE", help="Put the device's row into this fleet.csv.")
+@click.option("--device", metavar="NAME", help="What to call it; without it, the host's name.")
+@click.option(
+    "--server", metavar="HOST:PORT", help="Time exchanges with `fedplan profile --listen` there."
+)
+@click.option("--comm-time-s", type=float, help="Or state the seconds of an exchange.")
+@click.option("--bandwidth-mbps", type=float, help="Or compute them from megabits a second.")
+@click.option(
+    "--meter",
+    metavar="METER",
+    default="auto",
+    show_default=True,
+    help="auto, none, rapl, ina, battery, csv:FILE or constant:WATTS.",
+)
+@click.option(
+    "--idle-watts", type=float, help="Power drawn anyway, taken off; without it, measured first."
+)
+@click.option(
+    "--seconds", type=float, default=3.0, show_default=True, help="How long to measure each part."
+)
+@click.option(
+    "--listen",
+    is_flag=False,
+    flag_value=_OWN_ADDRESS,
+    metavar="[HOST:PORT]",
+    help=f"Be the server of others' measurements [{_OWN_ADDRESS}].",
+)
+@click.option("--allow-network", is_flag=True, help="Let --listen be reached from other machines.")
+@format_option
+@click.option("--download", is_flag=True, help="Fetch MNIST (12 MB) first, if it is not there.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress, no notices.")
+@click.pass_context
+def profile(
+    context: click.Context,
+    /,
+    study: str,
+    overrides: tuple[str, ...],
+    output_format: str,
+    download: bool,
+    quiet: bool,
+    **options: Any,
+) -> None:
+    """Measure this device: seconds and joules of a local step and of a model exchange.
+
+    A step is one SGD step of the study's client with the median number of samples, in one thread
+    on this machine, by fedplan's own compiled kernels. An exchange is one download and one upload
+    of the model, 4 bytes a parameter. STUDY is a study file (TOML) or one that is built in: demo,
+    setup1, setup2, setup3. KEY=VALUE takes the place of what it says.
+
+    \b
+    Examples:
+      fedplan profile
+      fedplan profile setup2 data=mnist-mini --bandwidth-mbps 20 --output fleet.csv
+      fedplan profile --listen 0.0.0.0:8765 --allow-network        on the server
+      fedplan profile study.toml --server 10.0.0.5:8765 -o fleet.csv   on every device
+      fedplan profile --meter constant:4.5 --comm-time-s 2 --format json
+    """
+    if options["listen"] is not None:
+        _listen(context, options, output_format, quiet=quiet)
+        return
+    if "=" in study:  # no study was named: it is an override of the default one
+        study, overrides = "demo", (study, *overrides)
+    request = _read(study, overrides, options)
+
+    from fedplan.profiling.profile import profile_device
+    from fedplan.profiling.transfer import BYTES_PER_PARAMETER
+    from fedplan.studies.local_training import build_local_training
+
+    if download and request.study.task.data == "mnist":
+        download_mnist(quiet=quiet)
+    training = build_local_training(request.study)
+    with notice(COMPILING.format(COMPILE_TIMES_S[request.study.task.model]), quiet=quiet):
+        training(1)
+    model_bytes = training.num_parameters * BYTES_PER_PARAMETER
+    if not quiet:
+        click.echo("Measuring; let the device do nothing else ...", err=True)
+    result = profile_device(
+        training,
+        model_bytes=model_bytes,
+        seconds=options["seconds"],
+        server=request.server,
+        comm_time_s=request.comm_time_s(model_bytes),
+        meter=request.meter,
+        idle_watts=options["idle_watts"],
+    )
+    replaced = _write(request, result)
+    answer = _as_json(request, training, model_bytes, result, replaced=replaced)
+    if output_format == "json":
+        print_json(answer)
+    else:
+        _print_table(request, training, result, answer)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Request:
+    """What the options describe, read and checked."""
+
+    study: Study
+    device: str
+    output: str | None
+    server: Address | None
+    stated_s: float | None
+    bandwidth_mbps: float | None
+    meter: Meter | None
+    energy_note: str
+
+    def comm_time_s(self, model_bytes: int) -> float | None:
+        """Seconds of an exchange, as far as they are stated: both ways, latency left out."""
+        if self.bandwidth_mbps is not None:
+            return 2 * model_bytes * 8 / (self.bandwidth_mbps * 1e6)
+        return self.stated_s
+
+    @property
+    def comm_source(self) -> str | None:
+        """Where the time of an exchange comes from."""
+        if self.server is not None:
+            return "measured"
+        if self.bandwidth_mbps is not None:
+            return "bandwidth"
+        return None if self.stated_s is None else "stated"
+
+
+def _read(study: str, overrides: tuple[str, ...], options: dict[str, Any]) -> _Request:
+    """Every problem of the request at once."""
+    from fedplan.profiling.device import read_row
+    from fedplan.profiling.meters import find_meter
+    from fedplan.profiling.timing import check_seconds
+    from fedplan.profiling.transfer import parse_address
+    from fedplan.studies import read_study
+
+    device = options["device"] if options["device"] is not None else socket.gethostname()
+    collector = Collector()
+    read = collector.attempt(lambda: read_study(study, overrides))
+    collector.attempt(lambda: check_seconds(options["seconds"]))
+    server = None
+    if options["server"] is not None:
+        server = collector.attempt(lambda: parse_address(options["server"], "--server"))
+    _check_exchange(options, collector)
+    if options["output"] is not None:
+        collector.attempt(lambda: read_row(options["output"], device))
+    if options["allow_network"]:
+        collector.add("--allow-network goes with --listen.")
+    found = collector.attempt(lambda: find_meter(options["meter"]))
+    idle = options["idle_watts"]
+    if idle is not None and not 0 <= idle < math.inf:
+        collector.add(f"`--idle-watts >= 0` must hold, but got {idle}.")
+    if idle is not None and found is not None and found[0] is None:
+        collector.add("--idle-watts is taken off what a meter shows, but there is no meter.")
+    collector.finish()
+    if read is None or found is None:
+        raise AssertionError("a missing part is always a noted problem")
+    return _Request(
+        study=read,
+        device=device,
+        output=options["output"],
+        server=server,
+        stated_s=options["comm_time_s"],
+        bandwidth_mbps=options["bandwidth_mbps"],
+        meter=found[0],
+        energy_note=found[1],
+    )
+
+
+def _check_exchange(options: dict[str, Any], collector: Collector) -> None:
+    from fedplan.theory.fleet import MAX_VALUE
+
+    flags = {name: options[name] for name in ("server", "comm_time_s", "bandwidth_mbps")}
+    given = [name for name, value in flags.items() if value is not None]
+    if len(given) > 1:
+        collector.add("give at most one of --server, --comm-time-s and --bandwidth-mbps.")
+    if not given and options["output"] is not None:
+        collector.add(
+            "a row of a fleet needs the time of a model exchange. Give --server HOST:PORT to "
+            "measure it, or --comm-time-s or --bandwidth-mbps to state it."
+        )
+    stated, bandwidth = options["comm_time_s"], options["bandwidth_mbps"]
+    if stated is not None and not 0 <= stated <= MAX_VALUE:
+        collector.add(f"--comm-time-s must be a finite number >= 0, but got {stated}.")
+    if bandwidth is not None and not 1e-9 <= bandwidth < math.inf:
+        collector.add(f"--bandwidth-mbps must be a finite number > 0, but got {bandwidth}.")
+
+
+def _listen(
+    context: click.Context, options: dict[str, Any], output_format: str, *, quiet: bool
+) -> None:
+    """Serve until interrupted."""
+    from fedplan.profiling.transfer import Address, open_listener, parse_address, serve
+
+    collector = Collector()
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        given = context.get_parameter_source(name) == ParameterSource.COMMANDLINE
+        if given and name not in _WITH_LISTEN:
+            shown = parameter.opts[0] if isinstance(parameter, click.Option) else name.upper()
+            collector.add(f"{shown} does not go with --listen, which only serves.")
+    address = collector.attempt(lambda: parse_address(options["listen"], "--listen"))
+    collector.finish()
+    if address is None:
+        raise AssertionError("an address that cannot be read is a noted problem")
+    with open_listener(address, allow_network=options["allow_network"]) as listener:
+        bound = Address(*listener.getsockname()[:2])
+        if output_format == "json":
+            print_json({"success": True, "listening": str(bound)})
+        else:
+            click.echo(f"Listening on {bound}; Ctrl-C ends it.")
+        serve(listener, lambda line: None if quiet else click.echo(line, err=True))
+
+
+def _write(request: _Request, result: Profile) -> bool:
+    if request.output is None:
+        return False
+    from fedplan.profiling.device import write_row
+
+    return write_row(request.output, request.device, result.quantities())
+
+
+def _as_json(
+    request: _Request,
+    training: LocalTraining,
+    model_bytes: int,
+    result: Profile,
+    *,
+    replaced: bool,
+) -> dict[str, Any]:
+    meter, steps = request.meter, result.steps
+
+    def part(value: Measured | None) -> dict[str, float] | None:
+        return None if value is None else asdict(value)
+
+    return {
+        "success": True,
+        "device": request.device,
+        "study": request.study.name,
+        "client": training.client,
+        "num_parameters": training.num_parameters,
+        "model_bytes": model_bytes,
+        "step_time_s": part(steps.step_time_s),
+        "fixed_time_s": steps.fixed_time_s,
+        "comm_time_s": part(result.comm_time_s),
+        "comm_source": request.comm_source,
+        "step_energy_j": part(result.step_energy_j),
+        "comm_energy_j": part(result.comm_energy_j),
+        "meter": None
+        if meter is None
+        else {
+            "name": meter.name,
+            "description": meter.describe(),
+            "is_measurement": meter.is_measurement,
+            "idle_watts": result.idle_watts,
+            "training_watts": steps.window.watts,
+        },
+        "energy_note": request.energy_note,
+        "num_calls": steps.num_calls,
+        "local_steps": list(steps.local_steps),
+        "num_exchanges": None if result.exchanges is None else result.exchanges.num_exchanges,
+        "processor_share": steps.processor_share,
+        "cautions": list(result.cautions()),
+        "output": request.output,
+        "replaced": replaced,
+        "message": _message(request, training),
+    }
+
+
+def _message(request: _Request, training: LocalTraining) -> str:
+    study = request.study
+    return (
+        f"A step is one SGD step of {study.task.model} with a batch of "
+        f"{min(study.training.batch_size, training.num_samples)}, for client {training.client} "
+        f"({training.num_samples:,} samples, the median of {training.num_clients:,} clients), in "
+        "one thread of this machine, by fedplan's compiled kernels; another framework may take "
+        "far longer."
+    )
+
+
+def _print_table(
+    request: _Request, training: LocalTraining, result: Profile, answer: dict[str, Any]
+) -> None:
+    from rich.markup import escape
+    from rich.table import Table
+
+    out = console()
+    facts = Table.grid(padding=(0, 3))
+    facts.add_row("device", escape(request.device))
+    facts.add_row(
+        "study",
+        f"{escape(request.study.name)}: {request.study.task.model}, "
+        f"{training.num_parameters:,} parameters, {answer['model_bytes']:,} bytes",
+    )
+    facts.add_row("local step", f"[bold]{_shown(result.step_time_s, 's')}[/]")
+    facts.add_row("besides, a call", _small(result.steps.fixed_time_s, "s"))
+    how = {None: "unknown", "measured": "", "bandwidth": "by the bandwidth", "stated": "as stated"}
+    exchange = how[request.comm_source]
+    if result.comm_time_s is not None:
+        exchange = f"[bold]{_shown(result.comm_time_s, 's')}[/] {exchange}"
+    facts.add_row("model exchange", exchange)
+    for name, energy in (
+        ("energy of a step", result.step_energy_j),
+        ("energy of an exchange", result.comm_energy_j),
+    ):
+        facts.add_row(name, "unknown" if energy is None else f"[bold]{_shown(energy, 'J')}[/]")
+    if request.meter is not None and result.idle_watts is not None:
+        watts = result.steps.window.watts or 0.0
+        facts.add_row(
+            "power",
+            f"{watts:.3g} W while training; {result.idle_watts:.3g} W of idling are taken off",
+        )
+    out.print(facts)
+    out.print()
+    out.print(answer["message"], markup=False)
+    out.print(request.energy_note, markup=False)
+    for caution in answer["cautions"]:
+        out.print(f"Caution: {caution}", markup=False)
+    if request.output is not None:
+        deed = "Replaced the row of" if answer["replaced"] else "Added"
+        click.echo(f"{deed} {request.device} in {request.output}.", err=True)
+
+
+def _shown(measured: Measured, unit: str) -> str:
+    value = _small(measured.value, unit)
+    return f"{value} ± {measured.spread:.1%}" if measured.spread else value
+
+
+def _small(value: float, unit: str) -> str:
+    """A small amount people can read.
+
+    >>> _small(2.5961e-06, "s"), _small(0.25, "J"), _small(12.3, "s"), _small(0.0, "s")
+    ('2.6 µs', '250 mJ', '12.3 s', '0 s')
+    """
+    if value == 0 or value >= 1:
+        return f"{value:,.3g} {unit}" if value < 1000 else f"{value:,.0f} {unit}"
+    for prefix, size in (("m", 1e-3), ("µ", 1e-6), ("n", 1e-9), ("p", 1e-12)):
+        if value >= size:
+            return f"{value / size:.3g} {prefix}{unit}"
+    return f"{value:.3g} {unit}"

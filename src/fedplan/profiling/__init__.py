@@ -1,0 +1,28 @@
+"""Measuring devices: seconds and joules of a local step and of a model exchange."""
+
+from fedplan.profiling.device import read_row, write_row
+from fedplan.profiling.meters import Meter, find_meter, metered
+from fedplan.profiling.profile import Profile, profile_device
+from fedplan.profiling.regression import DeviceCosts, Measured, Observation, observed_costs
+from fedplan.profiling.timing import StepTiming, time_steps
+from fedplan.profiling.transfer import ExchangeTiming, open_listener, serve, time_exchanges
+
+__all__ = [
+    "DeviceCosts",
+    "ExchangeTiming",
+    "Measured",
+    "Meter",
+    "Observation",
+    "Profile",
+    "StepTiming",
+    "find_meter",
+    "metered",
+    "observed_costs",
+    "open_listener",
+    "profile_device",
+    "read_row",
+    "serve",
+    "time_exchanges",
+    "time_steps",
+    "write_row",
+]

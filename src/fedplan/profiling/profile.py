@@ -1,0 +1,114 @@
+"""Profile: what this device takes for a local step and a model exchange, all measured in turn."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from fedplan.profiling.meters import Meter, Window, metered
+from fedplan.profiling.regression import Measured
+from fedplan.profiling.timing import StepTiming, time_steps
+from fedplan.profiling.transfer import Address, ExchangeTiming, time_exchanges
+
+NOISY = 0.1  # a spread, or a share of the processor lost to others, that is worth a word
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profile:
+    """What was measured.
+
+    comm_time_s : None where nobody asked; `exchanges` are None where it was stated.
+    step_energy_j, comm_energy_j : above idle; None where unknown.
+    idle_watts : what was taken off, None without a meter.
+    """
+
+    steps: StepTiming
+    exchanges: ExchangeTiming | None
+    comm_time_s: Measured | None
+    step_energy_j: Measured | None
+    comm_energy_j: Measured | None
+    idle_watts: float | None
+
+    @property
+    def step_time_s(self) -> Measured:
+        """Seconds of a local step."""
+        return self.steps.step_time_s
+
+    def quantities(self) -> dict[str, float]:
+        """The row of a fleet, with 0 for what is unknown."""
+        parts = {
+            "step_time_s": self.step_time_s,
+            "comm_time_s": self.comm_time_s,
+            "step_energy_j": self.step_energy_j,
+            "comm_energy_j": self.comm_energy_j,
+        }
+        return {name: part.value if part else 0.0 for name, part in parts.items()}
+
+    def cautions(self) -> Iterator[str]:
+        """What to be careful about, and what to do."""
+        remedy = "Close other programs and measure longer (--seconds 10)."
+        if self.steps.processor_share < 1 - NOISY:
+            lost = 1 - self.steps.processor_share
+            yield f"Other programs had the processor {lost:.0%} of the time. {remedy}"
+        for name, part in (("a local step", self.step_time_s), ("an exchange", self.comm_time_s)):
+            if part is not None and part.spread > NOISY:
+                yield f"The time of {name} is uncertain by {part.spread:.0%}. {remedy}"
+        if self.step_energy_j is not None and self.step_energy_j.value == 0:
+            yield "By the meter, training draws no more power than idling: its energy is 0."
+        if self.step_energy_j is not None and self.comm_time_s and self.comm_energy_j is None:
+            yield "The energy of a stated exchange is unknown: 0. Measure one with --server."
+
+
+def profile_device(
+    train: Callable[[int], None],
+    *,
+    model_bytes: int,
+    seconds: float,
+    server: Address | None = None,
+    comm_time_s: float | None = None,
+    meter: Meter | None = None,
+    idle_watts: float | None = None,
+) -> Profile:
+    """Measure `train(local_steps)` and the exchange of a model of so many bytes.
+
+    seconds : about how long each of idling, training and exchanging is measured.
+    comm_time_s : states the time of an exchange where no server is there to measure it with.
+    idle_watts : power that the device draws anyway, taken off; None measures it first, or takes it
+        for 0 where the meter is an assumption.
+
+    A step's joules are the mean power while training, above idle, times the seconds of a step; an
+    exchange's likewise. Their intervals are those of the seconds.
+    """
+    if idle_watts is None and meter is not None:
+        idle_watts = _idle_watts(meter, seconds) if meter.is_measurement else 0.0
+    exchanges = comm_energy = comm = None
+    if server is not None:  # first: it is what fails, and nobody should wait for that
+        exchanges = time_exchanges(server, model_bytes, seconds=seconds, meter=meter)
+        comm = exchanges.comm_time_s
+        comm_energy = _energy(comm, exchanges.window, idle_watts)
+    steps = time_steps(train, seconds=seconds, meter=meter)
+    if comm is None and comm_time_s is not None:
+        comm = Measured(value=comm_time_s, low=comm_time_s, high=comm_time_s)
+        if meter is not None and not meter.is_measurement:  # assumed for any work alike
+            comm_energy = _energy(comm, steps.window, idle_watts)
+    return Profile(
+        steps=steps,
+        exchanges=exchanges,
+        comm_time_s=comm,
+        step_energy_j=_energy(steps.step_time_s, steps.window, idle_watts),
+        comm_energy_j=comm_energy,
+        idle_watts=idle_watts,
+    )
+
+
+def _idle_watts(meter: Meter, seconds: float) -> float:
+    with metered(meter) as window:
+        time.sleep(seconds)
+    return window.watts or 0.0
+
+
+def _energy(duration: Measured, window: Window, idle_watts: float | None) -> Measured | None:
+    if window.watts is None:
+        return None
+    return duration.times(max(0.0, window.watts - (idle_watts or 0.0)))

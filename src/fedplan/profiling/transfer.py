@@ -1,0 +1,228 @@
+"""Seconds of a model exchange: as many bytes as the model has, down from a server and up again.
+
+The protocol, over plain TCP: the client sends a magic word and a size; the server answers with one
+byte, yes or no, and so many bytes; the client sends as many back, and the server confirms by one
+byte more. That is an exchange; others may follow on the same connection. The bytes are noise that
+nobody looks at. Nothing is stored or interpreted, sizes and counts are bounded, every wait ends.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+import struct
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from fedplan.errors import FedplanError, InputError
+from fedplan.profiling.meters import Meter, Window, metered
+from fedplan.profiling.regression import Measured, median_of
+
+DEFAULT_PORT = 8765
+BYTES_PER_PARAMETER = 4
+MOST_BYTES = 1 << 30
+MOST_EXCHANGES = 5_000  # of one connection
+FEWEST_EXCHANGES = 5  # that are counted
+_REQUEST = struct.Struct("!8sQ")
+_MAGIC = b"fedplan1"
+_YES, _NO = b"\x06", b"\x15"
+# How long either side bears silence. The client bears more: another device's turn may come first,
+# and end no sooner than the server has noticed that the device is gone.
+_SERVER_SILENCE_S, _CLIENT_SILENCE_S = 10.0, 30.0
+_CONNECTION_S = 900.0  # how long a connection may last in all
+# Noise, so that nothing on the way makes it smaller; longer than the window of common compressors.
+_NOISE = os.urandom(1 << 18)
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a server listens."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def parse_address(text: str, option: str) -> Address:
+    """HOST:PORT as an address.
+
+    >>> str(parse_address("[::1]:8765", "--server")), parse_address("pi", "--server").port
+    ('[::1]:8765', 8765)
+    """
+    host, colon, port = text.rpartition(":")
+    if not colon or text.endswith("]"):
+        host, port = text, str(DEFAULT_PORT)
+    bare = host.removeprefix("[").removesuffix("]")
+    number = int(port) if port.isascii() and port.isdigit() and len(port) < 6 else 1 << 16
+    if not bare or number > 65535 or (":" in bare and bare == host):
+        raise InputError(
+            f"{option} must be HOST:PORT with a port up to 65535, as in 127.0.0.1:{DEFAULT_PORT} "
+            f"or [::1]:{DEFAULT_PORT}, but got {text!r}."
+        )
+    return Address(bare, number)
+
+
+def open_listener(address: Address, *, allow_network: bool = False) -> socket.socket:
+    """A socket to `serve` on; on this machine alone unless the network is allowed."""
+    try:
+        family, _, _, _, place = socket.getaddrinfo(
+            address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+    except OSError as error:
+        raise InputError(f"--listen: {address.host} is no address ({error.strerror}).") from error
+    if not allow_network and not ipaddress.ip_address(str(place[0]).split("%")[0]).is_loopback:
+        raise InputError(
+            f"--listen {address} is open to the network, and whoever reaches it can keep this "
+            f"machine sending and receiving (up to {MOST_BYTES >> 30} GiB an exchange, nothing "
+            "encrypted, nobody asked for a password). Add --allow-network if that is meant, on a "
+            "network you trust, while devices are measured; or listen on 127.0.0.1."
+        )
+    try:
+        return socket.create_server(place[:2], family=family, backlog=16)
+    except OSError as error:
+        raise FedplanError(f"cannot listen on {address} ({error.strerror}).") from error
+
+
+def serve(listener: socket.socket, report: Callable[[str], None] = lambda _: None) -> None:
+    """Exchange bytes with whoever connects, for ever, one device at a time.
+
+    One at a time, because two would share the line and each would measure half of it. What a peer
+    does wrong ends its connection and is reported.
+    """
+    while True:
+        connection, peer = listener.accept()
+        with connection:
+            try:
+                done = _serve_one(connection)
+                report(f"{peer[0]}: {done} exchanges")
+            except (OSError, FedplanError) as error:
+                report(f"{peer[0]}: refused or lost ({error})")
+
+
+def _serve_one(connection: socket.socket) -> int:
+    """Serve one connection to its end; how many exchanges it made."""
+    line = _Line(connection, _SERVER_SILENCE_S)
+    for done in range(MOST_EXCHANGES):
+        request = line.receive(_REQUEST.size, or_end=True)
+        if request is None:
+            return done
+        magic, size = _REQUEST.unpack(request)
+        if magic != _MAGIC:
+            raise FedplanError("this is not a fedplan profile")
+        if not 0 < size <= MOST_BYTES:
+            line.send(_NO)
+            raise FedplanError(f"asked for {size:,} bytes; at most {MOST_BYTES:,} are exchanged")
+        line.send(_YES)
+        line.send_noise(size)
+        line.receive_noise(size)
+        line.send(_YES)
+    return MOST_EXCHANGES
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExchangeTiming:
+    """How long an exchange takes; `window` is what the meter saw of those that count."""
+
+    comm_time_s: Measured
+    num_exchanges: int
+    window: Window
+
+
+def time_exchanges(
+    server: Address, size: int, *, seconds: float, meter: Meter | None = None
+) -> ExchangeTiming:
+    """Time exchanges of `size` bytes down and up, on one connection: those that fit in `seconds`.
+
+    A first one is not counted: it opens the line, as a federation's client does once.
+    """
+    if not 0 < size <= MOST_BYTES:
+        raise InputError(f"a model of {size:,} bytes is not exchanged: at most {MOST_BYTES:,} are.")
+    took: list[float] = []
+    try:
+        with socket.create_connection(
+            (server.host, server.port), timeout=_CLIENT_SILENCE_S
+        ) as connection:
+            line = _Line(connection, _CLIENT_SILENCE_S)
+            _exchange(line, size)
+            with metered(meter) as window:
+                end = time.perf_counter() + seconds
+                while len(took) < MOST_EXCHANGES - 1:
+                    started = time.perf_counter()
+                    _exchange(line, size)
+                    took.append(time.perf_counter() - started)
+                    if len(took) >= FEWEST_EXCHANGES and time.perf_counter() >= end:
+                        break
+    except OSError as error:
+        reason = error.strerror or str(error) or type(error).__name__
+        raise FedplanError(
+            f"--server {server}: no exchange with it ({reason}). Start `fedplan profile --listen` "
+            "there, see that no firewall is between, and that no other device is being measured."
+        ) from error
+    return ExchangeTiming(comm_time_s=median_of(took), num_exchanges=len(took), window=window)
+
+
+def _exchange(line: _Line, size: int) -> None:
+    line.send(_REQUEST.pack(_MAGIC, size))
+    if line.receive(1) != _YES:
+        raise ConnectionError("the server refused")
+    line.receive_noise(size)
+    line.send_noise(size)
+    if line.receive(1) != _YES:
+        raise ConnectionError("the server did not confirm")
+
+
+class _Line:
+    """A connection whose every wait ends: each by itself, and all of them together."""
+
+    def __init__(self, connection: socket.socket, silence_s: float) -> None:
+        self._connection = connection
+        self._silence_s = silence_s
+        self._end = time.monotonic() + _CONNECTION_S
+        self._buffer = memoryview(bytearray(1 << 18))
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def _wait_at_most(self) -> None:
+        left = self._end - time.monotonic()
+        if left <= 0:
+            raise TimeoutError(f"longer than {_CONNECTION_S:g} s in all")
+        self._connection.settimeout(min(left, self._silence_s))
+
+    def send(self, data: bytes | memoryview) -> None:
+        rest = memoryview(data)
+        while rest:
+            self._wait_at_most()
+            rest = rest[self._connection.send(rest) :]
+
+    def send_noise(self, size: int) -> None:
+        noise = memoryview(_NOISE)
+        while size:
+            part = noise[: min(size, len(noise))]
+            self.send(part)
+            size -= len(part)
+
+    def _receive_some(self, most: int) -> int:
+        self._wait_at_most()
+        return self._connection.recv_into(self._buffer, min(most, len(self._buffer)))
+
+    def receive(self, size: int, *, or_end: bool = False) -> bytes | None:
+        """So many bytes; None where the peer has ended instead, and may."""
+        received = b""
+        while len(received) < size:
+            count = self._receive_some(size - len(received))
+            if count == 0 and or_end and not received:
+                return None
+            if count == 0:
+                raise ConnectionError("the other side closed the connection")
+            received += bytes(self._buffer[:count])
+        return received
+
+    def receive_noise(self, size: int) -> None:
+        while size:
+            count = self._receive_some(size)
+            if count == 0:
+                raise ConnectionError("the other side closed the connection")
+            size -= count
