@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, TypeVar
 
 from fedplan.cli.progress import byte_bar, notice
@@ -52,6 +53,10 @@ def compile_kernels(experiment: Experiment, *, quiet: bool) -> None:
 
     Not part of `build`: a store that cannot be written is better refused before.
     """
-    about_s = _COMPILE_TIMES_S[experiment.study.task.model]
-    with notice(_COMPILING.format(about_s), quiet=quiet):
+    with compiling(experiment.study, quiet=quiet):
         experiment.simulator.warm_up()
+
+
+def compiling(study: Study, *, quiet: bool) -> AbstractContextManager[None]:
+    """Say that kernels are being compiled, if the block takes a while."""
+    return notice(_COMPILING.format(_COMPILE_TIMES_S[study.task.model]), quiet=quiet)

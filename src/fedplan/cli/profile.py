@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from fedplan.cli.options import format_option
+from fedplan.cli.options import download_option, format_option, quiet_option
 from fedplan.cli.output import console, print_json
-from fedplan.cli.progress import notice
-from fedplan.cli.simulate import COMPILE_TIMES_S, COMPILING, download_mnist
+from fedplan.cli.preparing import compiling, fetch_data
 from fedplan.errors import Collector
 
 if TYPE_CHECKING:
@@ -60,8 +59,8 @@ _WITH_LISTEN = ("listen", "allow_network", "output_format", "quiet")
 )
 @click.option("--allow-network", is_flag=True, help="Let --listen be reached from other machines.")
 @format_option
-@click.option("--download", is_flag=True, help="Fetch MNIST (12 MB) first, if it is not there.")
-@click.option("-q", "--quiet", is_flag=True, help="No progress, no notices.")
+@download_option
+@quiet_option
 @click.pass_context
 def profile(
     context: click.Context,
@@ -99,10 +98,10 @@ def profile(
     from fedplan.profiling.transfer import BYTES_PER_PARAMETER
     from fedplan.studies.local_training import build_local_training
 
-    if download and request.study.task.data == "mnist":
-        download_mnist(quiet=quiet)
+    if download:
+        fetch_data([request.study], quiet=quiet)
     training = build_local_training(request.study)
-    with notice(COMPILING.format(COMPILE_TIMES_S[request.study.task.model]), quiet=quiet):
+    with compiling(request.study, quiet=quiet):
         training(1)
     model_bytes = training.num_parameters * BYTES_PER_PARAMETER
     if not quiet:

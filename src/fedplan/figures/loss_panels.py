@@ -114,7 +114,11 @@ def pilot_panel(
     drawable = [run for run in pilots if run.final_loss is not None]
     if not drawable:
         return None
-    lines = [_pilot_line(run, target_loss, descent) for run in drawable]
+    names = _pilot_names(drawable)
+    lines = [
+        _pilot_line(name, run, target_loss, descent)
+        for name, run in zip(names, drawable, strict=True)
+    ]
     longest = float(max(line.measured.at[-1] for line in lines))
     arrivals = [float(line.fit_at[-1]) for line in lines if line.fit.size] or [longest]
     losses = [float(loss) for line in lines for loss in line.measured.losses]
@@ -128,9 +132,19 @@ def pilot_panel(
     )
 
 
-def _pilot_line(run: RunRecord, target_loss: float, descent: Descent | None) -> PilotLine:
+def _pilot_names(runs: Sequence[RunRecord]) -> list[str]:
+    """K and E of each; with the seed too where only that tells two pilots apart."""
+    settings = [f"K={run.clients_per_round:,}, E={run.local_steps:,}" for run in runs]
+    return [
+        name if settings.count(name) == 1 else f"{name}, seed {run.seed}"
+        for name, run in zip(settings, runs, strict=True)
+    ]
+
+
+def _pilot_line(
+    name: str, run: RunRecord, target_loss: float, descent: Descent | None
+) -> PilotLine:
     measured = loss_line(run)
-    name = f"K={run.clients_per_round:,}, E={run.local_steps:,}"
     start = float(measured.losses[0])
     if descent is None or start <= target_loss:
         none = np.empty(0)

@@ -65,10 +65,12 @@ def metered(meter: Meter | None) -> Iterator[Window]:
     if meter is not None:
         meter.start()
     started = time.perf_counter()
-    yield window
-    window.seconds = time.perf_counter() - started
-    if meter is not None:
-        window.joules = meter.stop()
+    try:
+        yield window
+    finally:
+        window.seconds = time.perf_counter() - started
+        if meter is not None:  # also where the block failed: it may be reading in a thread
+            window.joules = meter.stop()
 
 
 class ConstantMeter:
