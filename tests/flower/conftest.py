@@ -63,7 +63,7 @@ def make_federation(logistic, first_id=1000):
     clock = VirtualClock()
     steps = np.linspace(0.0625, 0.25, CLIENTS)
     learner = TimedLearner(logistic, clock, steps)
-    app = client_app(lambda _context: learner, meter=lambda: learner.joules, clock=clock.client_now)
+    app = client_app(lambda _context: learner, meter=learner, clock=clock.client_now)
     return Federation(
         learner, clock, InProcessGrid(app, make_nodes(CLIENTS, first_id=first_id), clock)
     )

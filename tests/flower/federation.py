@@ -51,11 +51,17 @@ class TimedLearner:
 
     def __init__(self, learner, clock, step_s):
         self._learner, self._clock, self._step_s = learner, clock, step_s
-        self.joules = 0.0
+        self.joules = self._joules_before = 0.0
         self.all_samples = learner.samples()
 
     def __getattr__(self, name):
         return getattr(self._learner, name)
+
+    def start(self):
+        self._joules_before = self.joules
+
+    def stop(self):
+        return self.joules - self._joules_before
 
     def train_round(self, weights, cohort, shares, steps, rate, seed, round_):
         self._learner.train_round(weights, cohort, shares, steps, rate, seed, round_)

@@ -36,14 +36,22 @@ def run_once(app, clock, nodes=2, **options):
 
 
 def test_training_is_timed_and_metered():
-    clock, used = VirtualClock(), [0.0]
+    clock = VirtualClock()
+
+    class Meter:
+        def start(self):
+            self.joules = 0.0
+
+        def stop(self):
+            return self.joules
 
     def train(message):
         clock.train(0.5 * local_steps(message))
-        used[0] += 3.0
+        meter.joules += 3.0
         return {"num-examples": 10}
 
-    run = run_once(make_app(clock, train, meter=lambda: used[0]), clock)
+    meter = Meter()
+    run = run_once(make_app(clock, train, meter=meter), clock)
     for one in run.rounds[1].observations:
         assert (one.local_steps, one.train_seconds, one.joules) == (7, 3.5, 3.0)
         assert 4.0 <= one.round_trip_seconds < 4.3  # 0.5 s of communication, and the polling

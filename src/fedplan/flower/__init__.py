@@ -9,5 +9,6 @@ if find_spec("flwr") is None:
 
 from fedplan.flower.client import MeasuredClientApp, local_steps
 from fedplan.flower.runner import FlowerRunner, RoundRules
+from fedplan.flower.strategy import PlannedFedAvg
 
-__all__ = ["FlowerRunner", "MeasuredClientApp", "RoundRules", "local_steps"]
+__all__ = ["FlowerRunner", "MeasuredClientApp", "PlannedFedAvg", "RoundRules", "local_steps"]

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from flwr.app import ConfigRecord, Context, Message, MetricRecord, RecordDict
 from flwr.clientapp import ClientApp
@@ -36,15 +36,25 @@ from fedplan.flower.metrics import (
 
 _ASKED = "_fedplan_local_steps"  # on a message: the steps that were read from it
 Handler = Callable[[Message, Context], Message]
-Meter = Callable[[], float]
+
+
+class Meter(Protocol):
+    """Whatever counts the joules a device uses."""
+
+    def start(self) -> None:
+        """Begin to count."""
+        ...
+
+    def stop(self) -> float:
+        """Joules since the start."""
+        ...
 
 
 class MeasuredClientApp(ClientApp):
     """A ClientApp that says how long its training took, and who it is.
 
     mods : of your own; they see what the measurement has added.
-    meter : joules used so far by whatever counts them on this device, before and after training;
-        without one, no joules are reported.
+    meter : counts the joules of this device while it trains; without one, none are reported.
     clock : seconds, for tests.
 
     What is measured goes into the metrics the training function replies with, so that the app works
@@ -85,13 +95,20 @@ class _Measure:
     def __call__(self, message: Message, context: Context, call_next: Handler) -> Message:
         if message.metadata.message_type.partition(".")[0] != "train":
             return call_next(message, context)
-        used, start = self._meter() if self._meter else 0.0, self._clock()
-        reply = call_next(message, context)
-        seconds = self._clock() - start
+        joules = None
+        if self._meter is not None:
+            self._meter.start()
+        start = self._clock()
+        try:
+            reply = call_next(message, context)
+        finally:
+            seconds = self._clock() - start
+            if self._meter is not None:
+                joules = self._meter.stop()
         metrics = _metrics_of(reply)
         metrics[TRAIN_SECONDS] = seconds
-        if self._meter is not None:
-            metrics[JOULES] = self._meter() - used
+        if joules is not None:
+            metrics[JOULES] = joules
         # Only what was asked for can have been done; a loop that never asked is left without, and
         # the server refuses its reply rather than average a run of unknown length.
         if STEPS_DONE not in metrics and _ASKED in vars(message):

@@ -7,6 +7,7 @@ those that failed, and says what was wrong with each.
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -36,6 +37,7 @@ from fedplan.models.draws import draw_cohort
 from fedplan.records import Observation, RoundRecord, RunRecord, Status, Stop, Watch
 from fedplan.theory.learning_rate import LearningRate
 
+LOG = logging.getLogger(__name__)
 Evaluate = Callable[[int, ArrayRecord], tuple[float, float | None]]
 
 
@@ -173,6 +175,11 @@ class FlowerRunner:
         return len(self._roster.names)
 
     @property
+    def evaluates_centrally(self) -> bool:
+        """Whether the server evaluates the model, not the clients."""
+        return self._evaluate is not None
+
+    @property
     def names(self) -> tuple[str, ...]:
         """What the clients call themselves, in the order of their numbers."""
         return tuple(self._roster.names)
@@ -206,7 +213,7 @@ class FlowerRunner:
             rounds=state.rounds if state else (),
         )  # fmt: skip
         self.weights = state.weights if state else self._layout.arrays
-        if (ended := begun.until(stop)) is not None and len(ended.rounds) == len(begun.rounds):
+        if (ended := begun.until(stop)) is not None:
             return ended
         watch = _watching(stop, begun.rounds)
         rounds = list(begun.rounds)
@@ -336,6 +343,8 @@ class FlowerRunner:
                     parts[client] = part
                 except Rejected as reason:
                     problem = str(reason)
+            if problem:
+                LOG.warning("Round %d, client %d is not used: %s.", round_, client, problem)
             seen[client] = Observation(
                 client=client,
                 local_steps=local_steps,
