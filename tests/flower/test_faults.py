@@ -134,6 +134,14 @@ def test_a_restart_of_every_node_changes_no_cohort(logistic, federation):
     assert one == other
 
 
+def test_the_order_of_answers_does_not_number_the_clients(federation):
+    for place, node in enumerate(federation.grid.nodes.values()):
+        node.comm_s = 0.25 + 0.3 * (place % 5)
+    runner = federation.runner()
+    assert runner.num_clients == CLIENTS
+    assert runner.names == tuple(f"partition-{client}" for client in range(CLIENTS))
+
+
 def test_of_two_nodes_with_one_name_the_first_takes_part(federation, caplog):
     federation.grid.nodes[99] = Node({"partition-id": 3})
     runner = federation.runner()

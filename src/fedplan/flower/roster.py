@@ -2,7 +2,8 @@
 
 Flower gives a node a new id whenever it starts. What stays is what the node calls itself: its
 `name` or `partition-id`, which every node is asked for once. A node that says nothing goes by its
-id. Clients are numbered in the order of their names; one that comes later gets the next number.
+id. Clients are numbered in the order of their names, whoever answers first; one that comes later
+gets the next number.
 """
 
 from __future__ import annotations
@@ -66,6 +67,10 @@ class Roster:
             self._asked |= self._post.send(empty, WHO, "fedplan", self._deadline_s)
         introduced = self._fetch()
         self._take(introduced, nodes)
+        return self._is_waiting
+
+    @property
+    def _is_waiting(self) -> bool:
         return bool(self._asked.keys() - self._silent)
 
     def _fetch(self) -> dict[int, str]:
@@ -88,10 +93,10 @@ class Roster:
                     "Nodes %s and %s both call themselves %s: only the first takes part. Give "
                     "every node its own partition-id.", holders[name], node, name,
                 )  # fmt: skip
-        known = set(self.names)
-        self.names += sorted(holders.keys() - known, key=_natural)
+        if not self._is_waiting:  # all at once, for the order of answers is anybody's guess
+            self.names += sorted(holders.keys() - set(self.names), key=_natural)
         numbers = {name: number for number, name in enumerate(self.names)}
-        self._present = {numbers[name]: node for name, node in holders.items()}
+        self._present = {numbers[name]: node for name, node in holders.items() if name in numbers}
 
 
 def _name_of(node: int, reply: Message | None) -> str:
