@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from fedplan import InputError
 from fedplan.flower.metrics import Layout, Rejected, clean
-from fedplan.flower.runner import RoundRules
+from fedplan.flower.rounds import RoundRules
 from fedplan.records import Stop
 
 VILLAIN = 7  # a client of the first round with seed 1 and all clients
@@ -190,7 +190,7 @@ def test_metrics_of_the_apps_own_do_no_harm(federation):
     for place, node in enumerate(federation.grid.nodes.values()):
         own = {"loss": 2.0, f"key-{place}": 1.0, "bad": math.nan, "list": [1.0]}
         node.tamper = with_metrics(**own)
-    runner = federation.runner(report=lambda told: heard.append(told.metrics))
+    runner = federation.runner(report=lambda _, made: heard.append(made.metrics))
     assert runner.run(5, 2, Stop(max_rounds=1)).status == "rounds"
     assert heard == [{}, {"loss": pytest.approx(2.0)}]
 

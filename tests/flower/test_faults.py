@@ -8,7 +8,7 @@ from flower.conftest import CLIENTS, make_federation
 from flower.federation import Node
 
 from fedplan import InputError
-from fedplan.flower.runner import RoundRules
+from fedplan.flower.rounds import RoundRules
 from fedplan.records import Stop
 
 
@@ -79,7 +79,7 @@ def test_nodes_that_leave_are_not_asked_and_those_that_come_are(federation):
     grid = federation.grid
     gone = {partition: node_id(grid, partition) for partition in (1, 4, 9)}
 
-    def report(told):
+    def report(_, told):
         if told.record.round == 2:
             for node in gone.values():
                 del grid.nodes[node]
@@ -97,7 +97,7 @@ def test_nodes_that_leave_are_not_asked_and_those_that_come_are(federation):
 def test_too_few_nodes_end_a_run_after_a_while(federation):
     grid = federation.grid
 
-    def report(told):
+    def report(_, told):
         if told.record.round == 2:
             del grid.nodes[node_id(grid, 0)]
 

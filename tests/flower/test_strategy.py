@@ -150,12 +150,12 @@ def test_a_network_that_slows_down_is_planned_for_anew(federation, tmp_path, mon
     plans = []
     after_round = strategy_module._Work._after_round
 
-    def slow_down(work, told):
-        plans.append((told.clients_per_round, told.local_steps))
-        if told.record.round == 2:
+    def slow_down(work, job, made):
+        plans.append((job.clients_per_round, job.local_steps))
+        if made.record.round == 2:
             for node in federation.grid.nodes.values():
                 node.comm_s = 20.0
-        return after_round(work, told)
+        return after_round(work, job, made)
 
     monkeypatch.setattr(strategy_module._Work, "_after_round", slow_down)
     strategy, result = start(federation, tmp_path)

@@ -8,7 +8,8 @@ if find_spec("flwr") is None:
     raise MissingExtraError("fedplan.flower", "flower", package="flwr")
 
 from fedplan.flower.client import MeasuredClientApp, local_steps
-from fedplan.flower.runner import FlowerRunner, RoundRules
+from fedplan.flower.rounds import RoundRules
+from fedplan.flower.runner import FlowerRunner
 from fedplan.flower.strategy import PlannedFedAvg
 
 __all__ = ["FlowerRunner", "MeasuredClientApp", "PlannedFedAvg", "RoundRules", "local_steps"]

@@ -19,6 +19,7 @@ from fedplan.errors import InputError, Problem
 from fedplan.flower.averaging import Weights
 from fedplan.flower.runner import State
 from fedplan.records import RoundRecord, RunRecord
+from fedplan.simulation import Job
 from fedplan.store import Store
 
 _ROUND = "round"  # in a file of weights; the arrays have a prefix, whatever they are called
@@ -31,11 +32,12 @@ class StoreJournal:
     def __init__(self, store: Store, experiment: Mapping[str, Any], folder: Path) -> None:
         self._store, self._experiment, self._folder = store, experiment, folder
 
-    def recall(self, clients_per_round: int, local_steps: int, seed: int) -> State | None:
+    def recall(self, job: Job) -> State | None:
         """Where a run stands: what is both in the store and in the file."""
-        setting = (clients_per_round, local_steps, seed)
-        path = self._path(*setting)
-        run = self._store.find_run(self._experiment, *setting)
+        path = self._path(job)
+        run = self._store.find_run(
+            self._experiment, job.clients_per_round, job.local_steps, job.seed
+        )
         if run is None or not path.exists():
             return None
         round_, weights = load_weights(path)
@@ -50,17 +52,12 @@ class StoreJournal:
             )
         return State(rounds=rounds, weights=weights)
 
-    def keep(
-        self,
-        clients_per_round: int,
-        local_steps: int,
-        seed: int,
-        record: RoundRecord,
-        weights: Weights,
-    ) -> None:
+    def keep(self, job: Job, record: RoundRecord, weights: Weights) -> None:
         """Keep one more round, and the model after it."""
-        self._store.save_round(self._experiment, clients_per_round, local_steps, seed, record)
-        save_weights(self._path(clients_per_round, local_steps, seed), record.round, weights)
+        self._store.save_round(
+            self._experiment, job.clients_per_round, job.local_steps, job.seed, record
+        )
+        save_weights(self._path(job), record.round, weights)
 
     def finish(self, run: RunRecord) -> None:
         """Keep how a run has ended."""
@@ -69,11 +66,11 @@ class StoreJournal:
     def move(self, run: RunRecord, weights: Weights) -> None:
         """Let a run that went on with another (K, E) go on from these rounds and weights."""
         self._store.save_run(self._experiment, run)
-        path = self._path(run.clients_per_round, run.local_steps, run.seed)
-        save_weights(path, run.num_rounds, weights)
+        save_weights(self._path(run), run.num_rounds, weights)
 
-    def _path(self, clients_per_round: int, local_steps: int, seed: int) -> Path:
-        return self._folder / f"K{clients_per_round}-E{local_steps}-seed{seed}.npz"
+    def _path(self, job: Job | RunRecord) -> Path:
+        name = f"K{job.clients_per_round}-E{job.local_steps}-seed{job.seed}.npz"
+        return self._folder / name
 
 
 def save_weights(path: Path, round_: int, weights: Weights) -> None:

@@ -8,7 +8,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +21,10 @@ from fedplan.flower.exchange import Clock
 from fedplan.flower.fleet import DeviceCosts, device_costs, fleet_of, recent_by_client
 from fedplan.flower.journal import StoreJournal, load_weights, save_weights
 from fedplan.flower.metrics import Layout
-from fedplan.flower.runner import FlowerRunner, RoundReport, RoundRules, to_record
-from fedplan.records import Observation, RunRecord, Status, Stop
+from fedplan.flower.rounds import Made, RoundRules, to_record
+from fedplan.flower.runner import FlowerRunner
+from fedplan.records import Observation, RoundRecord, RunRecord, Status, Stop
+from fedplan.simulation import Job
 from fedplan.store import DEFAULT_URL, Store, StudyEntry
 from fedplan.store.database import path_of
 from fedplan.studies.pilots import DesignedPilots, PilotProblem
@@ -41,6 +43,19 @@ DRIFT = 0.1  # a plan that has become dearer than the best by more than this sha
 PILOT_BUDGET = 0.8  # of what training costs; further stages of pilots keep to it
 PILOT_SEEDS = 1_000_000  # pilots have other cohorts than training
 EvaluateFn = Callable[[int, ArrayRecord], MetricRecord | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Goal:
+    """What training is for."""
+
+    target_loss: float
+    patience: int
+    rate: LearningRate
+    objective: Objective
+    constraints: Constraints
+    plan: tuple[int, int] | None
+    seed: int
 
 
 class PlannedFedAvg:
@@ -83,15 +98,17 @@ class PlannedFedAvg:
         self.status: Status | None = None
         self.message = ""
         self.folder = path_of(store).absolute().parent / f"{study}-flower"
-        self._target_loss, self._patience, self._seed = target_loss, patience, seed
-        self._rate = (
-            learning_rate
-            if isinstance(learning_rate, LearningRate)
-            else LearningRate(initial=learning_rate)
+        if not isinstance(learning_rate, LearningRate):
+            learning_rate = LearningRate(initial=learning_rate)
+        self._goal = _Goal(
+            target_loss=target_loss,
+            patience=patience,
+            rate=learning_rate,
+            objective=objective or Objective.weighted(0.0),
+            constraints=constraints or Constraints(),
+            plan=plan if plan is None or isinstance(plan, tuple) else read_plan(plan),
+            seed=seed,
         )
-        self._objective = objective or Objective.weighted(0.0)
-        self._constraints = constraints or Constraints()
-        self._plan = plan if plan is None or isinstance(plan, tuple) else read_plan(plan)
         self._study, self._store_url = study, store
         self._rules = rules or RoundRules()
         self._metrics = (loss_metric, accuracy_metric)
@@ -119,14 +136,14 @@ class PlannedFedAvg:
                 "engine": "flower",
                 "study": self._study,
                 "arrays": _shapes(initial_arrays),
-                "learning_rate": asdict(self._rate),
+                "learning_rate": asdict(self._goal.rate),
             }
             entry = store.save_study(self._study, {}, experiment)
             runner = FlowerRunner(
                 grid,
                 self._first_arrays(initial_arrays),
                 evaluate=None if evaluate_fn is None else _central(evaluate_fn),
-                learning_rate=self._rate,
+                learning_rate=self._goal.rate,
                 rules=rules,
                 train_config=train_config,
                 evaluate_config=evaluate_config,
@@ -135,7 +152,7 @@ class PlannedFedAvg:
                 names=store.find_step(entry, "clients") or (),
                 clock=self._clock,
             )
-            work = _Work(self, runner, store, entry, experiment, num_rounds)
+            work = _Work(self._goal, num_rounds, runner, store, entry, self.folder)
             run, result = work.train(work.choose())
         self.status, self.message = run.status, run.message
         self.setting = (run.clients_per_round, run.local_steps)
@@ -156,20 +173,19 @@ class _Work:
 
     def __init__(
         self,
-        strategy: PlannedFedAvg,
+        goal: _Goal,
+        num_rounds: int,
         runner: FlowerRunner,
         store: Store,
         entry: StudyEntry,
-        experiment: Mapping[str, Any],
-        num_rounds: int,
+        folder: Path,
     ) -> None:
-        self._of, self._runner = strategy, runner
-        self._store, self._entry, self._experiment = store, entry, experiment
-        self._num_rounds = num_rounds
+        self._goal, self._num_rounds, self._runner = goal, num_rounds, runner
+        self._store, self._entry, self._folder = store, entry, folder
         self._costs: dict[int, DeviceCosts] = {}
         self._names: tuple[str, ...] = ()  # of the clients that were profiled
         self._descent: Descent | None = None
-        self._current = self._next = (0, 0)
+        self._next = (0, 0)  # the setting to go on with, where training is to change
         self._observed: list[Observation] = []
         self._result = Result()
         self._evaluations = (
@@ -182,20 +198,20 @@ class _Work:
         """The (K, E) to begin with, from the plan given or from pilots."""
         self._runner.num_clients  # noqa: B018  (meets the clients)
         self._note_clients()
-        if self._of._plan is not None:
-            return self._of._plan
+        if self._goal.plan is not None:
+            return self._goal.plan
         observations, self._names = self._profile()
         self._costs = device_costs(observations)
         fleet = self._write_fleet(self._costs)
         pilots = DesignedPilots(
             PilotProblem(
                 fleet=fleet,
-                objective=self._of._objective,
-                constraints=self._of._constraints,
-                rate=self._of._rate,
-                target_loss=self._of._target_loss,
+                objective=self._goal.objective,
+                constraints=self._goal.constraints,
+                rate=self._goal.rate,
+                target_loss=self._goal.target_loss,
                 max_rounds=self._num_rounds,
-                seed=self._of._seed + PILOT_SEEDS,
+                seed=self._goal.seed + PILOT_SEEDS,
             ),
             PILOT_BUDGET,
         )
@@ -225,13 +241,12 @@ class _Work:
         self._runner.journal, self._runner.report = journal, self._after_round
         stop = Stop(
             max_rounds=self._num_rounds,
-            target_loss=self._of._target_loss,
-            patience=self._of._patience,
+            target_loss=self._goal.target_loss,
+            patience=self._goal.patience,
         )
         self._recall(journal, setting)
         while True:
-            self._current = setting
-            run = self._runner.run(*setting, stop, seed=self._of._seed)
+            run = self._runner.run(*setting, stop, seed=self._goal.seed)
             if run.status != "unfinished":
                 break
             setting = self._next
@@ -246,44 +261,43 @@ class _Work:
 
     def _recall(self, journal: StoreJournal, setting: tuple[int, int]) -> None:
         """Hear of the rounds that were made before this start."""
-        state = journal.recall(*setting, self._of._seed)
+        job = Job(clients_per_round=setting[0], local_steps=setting[1], seed=self._goal.seed)
+        state = journal.recall(job)
         for record in state.rounds if state else ():
-            self._hear(RoundReport(
-                clients_per_round=setting[0], local_steps=setting[1], record=record, metrics={}
-            ))  # fmt: skip
+            self._hear(record)
 
-    def _after_round(self, told: RoundReport) -> bool:
+    def _after_round(self, job: Job, made: Made) -> bool:
         """Whether another setting has become so much cheaper that training goes on with it."""
-        self._hear(told)
-        round_ = told.record.round
+        self._hear(made.record)
+        round_ = made.record.round
+        if made.metrics:
+            self._result.train_metrics_clientapp[round_] = MetricRecord({**made.metrics})
         if self._descent is None or round_ == 0 or round_ % REPLAN_EVERY:
             return False
-        better = self._better_setting(self._descent)
+        better = self._better_setting(self._descent, job)
         if better is None:
             return False
         self._next = better
         return True
 
-    def _hear(self, told: RoundReport) -> None:
-        record = told.record
+    def _hear(self, record: RoundRecord) -> None:
         self._observed += record.observations
-        if told.metrics:
-            self._result.train_metrics_clientapp[record.round] = MetricRecord({**told.metrics})
         known = {"loss": record.loss, "accuracy": record.accuracy}
         self._evaluations[record.round] = MetricRecord(
             {key: value for key, value in known.items() if value is not None}
         )
 
-    def _better_setting(self, descent: Descent) -> tuple[int, int] | None:
+    def _better_setting(self, descent: Descent, job: Job) -> tuple[int, int] | None:
         recent = recent_by_client(self._observed)
         costs = {c: one.drifted(recent.get(c, ())) for c, one in self._costs.items()}
         fleet = self._write_fleet(costs)
-        objective, constraints = self._of._objective, self._of._constraints
+        objective, constraints = self._goal.objective, self._goal.constraints
         best = plan_descent(fleet, descent, objective, constraints, max_rounds=self._num_rounds)
         if best.forecast is None:
             return None
         chosen = best.forecast.prediction
-        now = forecast(fleet, descent, objective, *self._current).prediction.cost
+        current = (job.clients_per_round, job.local_steps)
+        now = forecast(fleet, descent, objective, *current).prediction.cost
         if not now > (1.0 + DRIFT) * chosen.cost or math.isinf(chosen.cost):
             return None
         return chosen.clients_per_round, chosen.local_steps
@@ -304,15 +318,15 @@ class _Work:
 
     def _write_fleet(self, costs: Mapping[int, DeviceCosts]) -> Fleet:
         fleet = fleet_of(costs, self._names)
-        write_fleet(self._of.folder / "fleet.csv", fleet)
+        write_fleet(self._folder / "fleet.csv", fleet)
         return fleet
 
     def _note_clients(self) -> None:
         self._store.save_step(self._entry, "clients", list(self._runner.names))
 
     def _journal(self, phase: str) -> StoreJournal:
-        experiment = {**self._experiment, "phase": phase}
-        return StoreJournal(self._store, experiment, self._of.folder / phase)
+        experiment = {**self._entry.experiment.settings, "phase": phase}
+        return StoreJournal(self._store, experiment, self._folder / phase)
 
 
 def read_plan(path: str | os.PathLike[str]) -> tuple[int, int]:
