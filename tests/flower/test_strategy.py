@@ -121,6 +121,18 @@ def test_a_server_that_has_arrived_trains_no_more(logistic, tmp_path):
     np.testing.assert_array_equal(again.arrays["weights"].numpy(), result.arrays["weights"].numpy())
 
 
+def test_another_plan_given_by_hand_goes_on_from_the_model_there_is(logistic, tmp_path):
+    federation = make_federation(logistic)
+    with pytest.raises(Killed):
+        start(federation, tmp_path, plan=(5, 10), kill_at=6)
+    strategy, result = start(federation, tmp_path, plan=(8, 4))
+    assert strategy.setting == (8, 4) and strategy.status == "target"
+    run = next(run for run in stored(tmp_path, "training") if run.status == "target")
+    assert [len(record.cohort) for record in run.rounds[1:6]] == [5, 5, 5, 5, 8]
+    rounds = [record.round for record in run.rounds]
+    assert list(result.evaluate_metrics_serverapp) == rounds
+
+
 def test_a_round_whose_model_was_not_saved_is_made_again(logistic, tmp_path, monkeypatch):
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     whole.mkdir()
@@ -179,6 +191,23 @@ def test_a_network_that_slows_down_is_planned_for_anew(federation, tmp_path, mon
 def test_a_target_out_of_reach_is_no_plan(federation, tmp_path):
     with pytest.raises(FedplanError, match="There is no plan"):
         start(federation, tmp_path, target_loss=3.0)
+
+
+def test_a_server_that_starts_first_waits_for_its_clients(federation, tmp_path):
+    grid, sleep = federation.grid, federation.clock.sleep
+    nodes, grid.nodes = grid.nodes, {}
+    with pytest.raises(FedplanError, match="20 clients are to be there, but after 300 s 0 are"):
+        start(federation, tmp_path, plan=(5, 10), min_clients=CLIENTS)
+    end = federation.clock.now() + 100
+
+    def arrive(seconds):
+        sleep(seconds)
+        if federation.clock.now() > end:
+            grid.nodes = nodes
+
+    federation.clock.sleep = arrive
+    strategy, _ = start(federation, tmp_path, plan=(5, 10), min_clients=CLIENTS)
+    assert strategy.status == "target"
 
 
 def test_a_federation_that_fails_says_why(federation, tmp_path):

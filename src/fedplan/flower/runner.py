@@ -110,6 +110,17 @@ class FlowerRunner:
         return len(self._roster.names)
 
     @property
+    def rules(self) -> RoundRules:
+        """How long a round waits, and what makes it count."""
+        return self._rounds.rules
+
+    def wait_for(self, clients: int) -> int:
+        """How many clients are there, once there are so many or the wait is over."""
+        self._roster.wait_for(clients, self.rules.wait_s)
+        self._roster.settle()
+        return len(self._roster.present)
+
+    @property
     def evaluates_centrally(self) -> bool:
         """Whether the server evaluates the model, not the clients."""
         return self._rounds.evaluate is not None
@@ -174,7 +185,7 @@ class FlowerRunner:
     def _check(self, clients_per_round: int, local_steps: int, stop: Stop) -> None:
         problems = []
         if clients_per_round > self.num_clients:
-            self._roster.wait_for(clients_per_round, self._rounds.rules.wait_s)
+            self.wait_for(clients_per_round)
         if not 1 <= clients_per_round <= len(self._roster.names):
             problems.append(
                 "`1 <= clients_per_round <= num_clients` must hold, but got clients_per_round="

@@ -22,7 +22,7 @@ from fedplan.flower.fleet import DeviceCosts, device_costs, fleet_of, recent_by_
 from fedplan.flower.journal import StoreJournal, load_weights, save_weights
 from fedplan.flower.metrics import Layout
 from fedplan.flower.rounds import Made, RoundRules, to_record
-from fedplan.flower.runner import FlowerRunner
+from fedplan.flower.runner import FlowerRunner, State
 from fedplan.records import Observation, RoundRecord, RunRecord, Status, Stop
 from fedplan.simulation import Job
 from fedplan.store import DEFAULT_URL, Store, StudyEntry
@@ -55,6 +55,7 @@ class _Goal:
     objective: Objective
     constraints: Constraints
     plan: tuple[int, int] | None
+    min_clients: int
     seed: int
 
 
@@ -68,6 +69,8 @@ class PlannedFedAvg:
         pilots.
     study, store : under which name, and in which file, everything is kept. A server that was
         killed and is started again with the same two goes on from its last round.
+    min_clients : how many clients must be there before anything begins. The profile, and so the
+        plan, is of those that are there then: give the size of your federation.
     rules : how a round deals with clients that fail.
     loss_metric, accuracy_metric : what the clients' evaluation calls them, where they evaluate.
 
@@ -87,6 +90,7 @@ class PlannedFedAvg:
         store: str = DEFAULT_URL,
         seed: int = 0,
         patience: int = 1,
+        min_clients: int = 2,
         rules: RoundRules | None = None,
         loss_metric: str = "eval_loss",
         accuracy_metric: str = "eval_acc",
@@ -107,6 +111,7 @@ class PlannedFedAvg:
             objective=objective or Objective.weighted(0.0),
             constraints=constraints or Constraints(),
             plan=plan if plan is None or isinstance(plan, tuple) else read_plan(plan),
+            min_clients=min_clients,
             seed=seed,
         )
         self._study, self._store_url = study, store
@@ -196,8 +201,7 @@ class _Work:
 
     def choose(self) -> tuple[int, int]:
         """The (K, E) to begin with, from the plan given or from pilots."""
-        self._runner.num_clients  # noqa: B018  (meets the clients)
-        self._note_clients()
+        self._meet_clients()
         if self._goal.plan is not None:
             return self._goal.plan
         observations, self._names = self._profile()
@@ -234,37 +238,54 @@ class _Work:
 
     def train(self, setting: tuple[int, int]) -> tuple[RunRecord, Result]:
         """Train to the end, with other settings where devices' costs have changed."""
-        plans = self._store.find_step(self._entry, "plans") or [[0, *setting]]
-        self._store.save_step(self._entry, "plans", plans)
-        setting = (plans[-1][1], plans[-1][2])
         journal = self._journal("training")
         self._runner.journal, self._runner.report = journal, self._after_round
+        setting = self._begin(journal, setting)
         stop = Stop(
             max_rounds=self._num_rounds,
             target_loss=self._goal.target_loss,
             patience=self._goal.patience,
         )
-        self._recall(journal, setting)
         while True:
             run = self._runner.run(*setting, stop, seed=self._goal.seed)
             if run.status != "unfinished":
                 break
             setting = self._next
-            LOG.info("Devices have changed: on with %d clients and %d steps", *setting)
-            moved = replace(run, clients_per_round=setting[0], local_steps=setting[1])
-            journal.move(moved, self._runner.weights)
-            plans = [*plans, [run.num_rounds, *setting]]
-            self._store.save_step(self._entry, "plans", plans)
+            self._switch(journal, State(rounds=run.rounds, weights=self._runner.weights), setting)
         self._note_clients()
         self._result.arrays = to_record(self._runner.weights)
         return run, self._result
 
-    def _recall(self, journal: StoreJournal, setting: tuple[int, int]) -> None:
-        """Hear of the rounds that were made before this start."""
-        job = Job(clients_per_round=setting[0], local_steps=setting[1], seed=self._goal.seed)
+    def _begin(self, journal: StoreJournal, setting: tuple[int, int]) -> tuple[int, int]:
+        """The setting to go on with: the last one used, unless another is given by hand now."""
+        plans = self._store.find_step(self._entry, "plans")
+        if plans is None:
+            self._store.save_step(self._entry, "plans", [[0, *setting]])
+            return setting
+        clients, steps = plans[-1][1:]
+        job = Job(clients_per_round=clients, local_steps=steps, seed=self._goal.seed)
         state = journal.recall(job)
         for record in state.rounds if state else ():
             self._hear(record)
+        if self._goal.plan in (None, (clients, steps)):
+            return clients, steps
+        if state is not None:
+            self._switch(journal, state, setting)
+        return setting
+
+    def _switch(self, journal: StoreJournal, state: State, setting: tuple[int, int]) -> None:
+        """Go on with another setting, from the rounds and the model there are."""
+        LOG.info("On with %d clients and %d steps", *setting)
+        moved = RunRecord(
+            clients_per_round=setting[0],
+            local_steps=setting[1],
+            seed=self._goal.seed,
+            status="unfinished",
+            rounds=state.rounds,
+        )
+        journal.move(moved, state.weights)
+        plans = self._store.find_step(self._entry, "plans")
+        self._store.save_step(self._entry, "plans", [*plans, [moved.num_rounds, *setting]])
 
     def _after_round(self, job: Job, made: Made) -> bool:
         """Whether another setting has become so much cheaper that training goes on with it."""
@@ -320,6 +341,16 @@ class _Work:
         fleet = fleet_of(costs, self._names)
         write_fleet(self._folder / "fleet.csv", fleet)
         return fleet
+
+    def _meet_clients(self) -> None:
+        there = self._runner.wait_for(self._goal.min_clients)
+        if there < self._goal.min_clients:
+            raise FedplanError(
+                f"{self._goal.min_clients} clients are to be there, but after "
+                f"{self._runner.rules.wait_s:g} s {there} are. Start more nodes, or lower "
+                "min_clients."
+            )
+        self._note_clients()
 
     def _note_clients(self) -> None:
         self._store.save_step(self._entry, "clients", list(self._runner.names))
