@@ -58,8 +58,14 @@ def stored(folder, phase):
         return store.find_runs(settings)
 
 
-def test_it_profiles_pilots_plans_and_trains_to_the_target(federation, tmp_path):
-    strategy, result = start(federation, tmp_path)
+@pytest.fixture(scope="module")
+def uninterrupted(logistic, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("uninterrupted")
+    return folder, *start(make_federation(logistic), folder)
+
+
+def test_it_profiles_pilots_plans_and_trains_to_the_target(federation, uninterrupted):
+    folder, strategy, result = uninterrupted
     assert isinstance(result, Result) and strategy.status == "target"
     losses = result.evaluate_metrics_serverapp
     assert losses[len(losses) - 1]["loss"] <= TARGET < losses[len(losses) - 2]["loss"]
@@ -69,8 +75,8 @@ def test_it_profiles_pilots_plans_and_trains_to_the_target(federation, tmp_path)
     np.testing.assert_allclose(fleet.step_time_s, np.linspace(0.0625, 0.25, CLIENTS), rtol=0.02)
     np.testing.assert_allclose(fleet.comm_time_s, 0.5, atol=0.2)  # and what the polling adds
     np.testing.assert_allclose(fleet.step_energy_j, 2.0)
-    assert len(stored(tmp_path, "pilots")) >= 3
-    (run,) = stored(tmp_path, "training")
+    assert len(stored(folder, "pilots")) >= 3
+    (run,) = stored(folder, "training")
     assert (run.clients_per_round, run.local_steps) == strategy.setting
     assert run.status == "target" and all(record.observations for record in run.rounds[1:])
 
@@ -96,21 +102,18 @@ def test_clients_can_evaluate(federation, tmp_path):
 
 
 @pytest.mark.parametrize("kill_at", [1, 10, 36, 42, 64])  # pilots end, training begins at 40
-def test_a_killed_server_goes_on_and_comes_to_the_same(logistic, tmp_path, kill_at):
-    whole, parts = tmp_path / "whole", tmp_path / "parts"
-    whole.mkdir()
-    parts.mkdir()
-    strategy, result = start(make_federation(logistic), whole)
+def test_a_killed_server_goes_on_and_comes_to_the_same(logistic, uninterrupted, tmp_path, kill_at):
+    whole, strategy, result = uninterrupted
     with pytest.raises(Killed):
-        start(make_federation(logistic, first_id=500), parts, kill_at=kill_at)
-    again, resumed = start(make_federation(logistic, first_id=9000), parts)
+        start(make_federation(logistic, first_id=500), tmp_path, kill_at=kill_at)
+    again, resumed = start(make_federation(logistic, first_id=9000), tmp_path)
     assert (again.setting, again.status) == (strategy.setting, strategy.status)
     np.testing.assert_array_equal(
         resumed.arrays["weights"].numpy(), result.arrays["weights"].numpy()
     )
     assert resumed.evaluate_metrics_serverapp == result.evaluate_metrics_serverapp
     for phase in ("pilots", "training"):
-        assert stored(parts, phase) == stored(whole, phase)
+        assert stored(tmp_path, phase) == stored(whole, phase)
 
 
 def test_a_server_that_has_arrived_trains_no_more(logistic, tmp_path):
