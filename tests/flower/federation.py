@@ -76,6 +76,7 @@ class Node:
     config: dict
     comm_s: float = 0.5
     tamper: Callable[[Message, Message], Message | None] | None = None
+    tamper_evaluation: Callable[[Message, Message], Message | None] | None = None
     nameless: bool = False  # never says who it is
     state: RecordDict = field(default_factory=RecordDict)
 
@@ -124,6 +125,8 @@ class InProcessGrid(Grid):
         kind = message.metadata.message_type
         if node.tamper is not None and kind == "train":
             reply = node.tamper(message, reply)
+        if node.tamper_evaluation is not None and kind == "evaluate":
+            reply = node.tamper_evaluation(message, reply)
         if node.nameless and kind.startswith("query"):
             return
         if reply is not None:

@@ -185,6 +185,43 @@ def test_a_hostile_reply_is_refused_and_another_client_takes_its_place(federatio
     assert run.losses[-1] < run.losses[0] and np.isfinite(runner.weights["weights"]).all()
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"eval_loss": math.nan},
+        {"eval_loss": [1.0]},
+        {"eval_acc": 7.0},
+        {"num-examples": 0},
+        {"num-examples": 10**9},
+    ],
+    ids=str,
+)
+def test_a_hostile_evaluation_is_left_out(federation, changes):
+    runner = federation.runner(evaluate=None)
+    runner.run(5, 3, Stop(max_rounds=1), seed=1)
+
+    def tamper(_, reply):
+        for key, value in changes.items():
+            reply.content["metrics"][key] = value
+        return reply
+
+    federation.node_of(VILLAIN).tamper_evaluation = tamper
+    run = runner.run(5, 3, Stop(max_rounds=2), seed=1)
+    federation.node_of(VILLAIN).tamper_evaluation = lambda *_: None
+    without = federation.runner(evaluate=None).run(5, 3, Stop(max_rounds=2), seed=1)
+    assert run.status == "rounds" and run.losses == without.losses
+
+
+def test_losses_that_most_clients_find_infinite_have_diverged(federation):
+    def nan_loss(_, reply):
+        reply.content["metrics"]["eval_loss"] = math.nan
+        return reply
+
+    for node in list(federation.grid.nodes.values())[:11]:
+        node.tamper_evaluation = nan_loss
+    assert federation.runner(evaluate=None).run(5, 3, Stop(max_rounds=2)).status == "diverged"
+
+
 def test_metrics_of_the_apps_own_do_no_harm(federation):
     heard = []
     for place, node in enumerate(federation.grid.nodes.values()):

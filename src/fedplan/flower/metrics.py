@@ -151,14 +151,16 @@ class Border:
 
     def __init__(self, layout: Layout) -> None:
         self._layout = layout
-        self._examples: dict[int, float] = {}
+        # By client; what it trains on and what it evaluates on are not the same samples.
+        self._trained: dict[int, float] = {}
+        self._evaluated: dict[int, float] = {}
 
     def trained(
         self, client: int, reply: Message, local_steps: int, round_trip_seconds: float
     ) -> Contribution:
         """What a client has trained; a reply that cannot be used raises `Rejected`."""
         metrics = _metrics(reply)
-        examples = self._check_examples(client, metrics)
+        examples = _examples(client, metrics, self._trained)
         done = _number(metrics, STEPS_DONE)
         if done is None:
             raise Rejected(
@@ -181,7 +183,7 @@ class Border:
         if len(records) != 1:
             raise Rejected(f"it must hold one ArrayRecord, but holds {len(records)}")
         weights = self._layout.read(next(iter(records.values())))
-        self._examples[client] = examples
+        self._trained[client] = examples
         ours = {NUM_EXAMPLES, STEPS_DONE, TRAIN_SECONDS, JOULES}
         return Contribution(
             weights=weights,
@@ -200,29 +202,30 @@ class Border:
     ) -> Evaluated:
         """What a client has evaluated; its loss may be NaN, which is the model's doing."""
         metrics = _metrics(reply)
-        examples = self._check_examples(client, metrics, of_training=False)
+        examples = _examples(client, metrics, self._evaluated)
         if not isinstance(loss := metrics.get(loss_metric), int | float):
             raise Rejected(f"its {loss_metric} must be a number, but is {_shown(loss)}")
         accuracy = _number(metrics, accuracy_metric)
         if accuracy is not None and not 0 <= accuracy <= 1:
             raise Rejected(f"its {accuracy_metric} must be from 0 to 1, but is {accuracy:g}")
+        self._evaluated[client] = examples
         return Evaluated(examples=examples, loss=_as_float(loss), accuracy=accuracy)
 
-    def _check_examples(
-        self, client: int, metrics: MetricRecord, *, of_training: bool = True
-    ) -> float:
-        examples = _number(metrics, NUM_EXAMPLES)
-        if examples is None or not 0 < examples <= MAX_EXAMPLES:
-            raise Rejected(f"its {NUM_EXAMPLES} must be above 0, but is {examples}")
-        others = [count for other, count in self._examples.items() if other != client]
-        if of_training and len(others) >= 3:
-            most = MAX_RATIO * statistics.median(others)
-            if examples > most:
-                raise Rejected(
-                    f"it says that it has {examples:g} examples, over {MAX_RATIO:g} times the "
-                    f"median client's, which would make it the whole average"
-                )
-        return examples
+
+def _examples(client: int, metrics: MetricRecord, known: Mapping[int, float]) -> float:
+    """How many examples a client says it has, held against what others have said."""
+    examples = _number(metrics, NUM_EXAMPLES)
+    if examples is None or not 0 < examples <= MAX_EXAMPLES:
+        raise Rejected(
+            f"its {NUM_EXAMPLES} must be above 0 and at most {MAX_EXAMPLES:g}, but is {examples}"
+        )
+    others = [count for other, count in known.items() if other != client]
+    if len(others) >= 3 and examples > MAX_RATIO * statistics.median(others):
+        raise Rejected(
+            f"it says that it has {examples:g} examples, over {MAX_RATIO:g} times the median "
+            "client's, which would make it the whole average"
+        )
+    return examples
 
 
 def _metrics(reply: Message) -> MetricRecord:
