@@ -6,7 +6,9 @@ import math
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
-Status = Literal["target", "rounds", "time", "energy", "diverged"]
+# "unavailable": too few clients were there, or gave an answer that could be used. "unfinished":
+# nothing has ended the run: it is going on, or was cut off.
+Status = Literal["target", "rounds", "time", "energy", "diverged", "unavailable", "unfinished"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,11 +63,32 @@ class Watch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """What one real client did in one round, and how long it took.
+
+    local_steps : the steps it was asked for.
+    train_seconds, joules : of training, as the client measured them; None where it did not.
+    round_trip_seconds : from sending the model to receiving the answer, by the server's clock;
+        None where no answer came in time.
+    problem : why the answer was not used; empty where it was.
+    """
+
+    client: int
+    local_steps: int
+    train_seconds: float | None
+    round_trip_seconds: float | None
+    joules: float | None = None
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RoundRecord:
     """One round; round 0 is the evaluation before any training, with an empty cohort.
 
     loss, accuracy : over all training samples, or the part of them that was evaluated; None where
         the round was not.
+    observations : of everyone who was asked, the cohort and those who failed; empty of a
+        simulated round.
     """
 
     round: int
@@ -74,11 +97,14 @@ class RoundRecord:
     cohort: tuple[int, ...]
     seconds: float
     joules: float
+    observations: tuple[Observation, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
     """One run. `status` says what ended it; a diverged run keeps the rounds before that.
+
+    message : more about the end, where the status does not say it all.
 
     >>> start = RoundRecord(round=0, loss=2.0, accuracy=0.1, cohort=(), seconds=0.0, joules=0.0)
     >>> first = RoundRecord(round=1, loss=1.0, accuracy=0.5, cohort=(3,), seconds=2.5, joules=4.0)
@@ -93,6 +119,7 @@ class RunRecord:
     seed: int
     status: Status
     rounds: tuple[RoundRecord, ...]
+    message: str = ""
 
     @property
     def num_rounds(self) -> int:
@@ -135,7 +162,7 @@ class RunRecord:
             if record.loss is not None and watch.arrives(record.loss):
                 status = "target"
             if status is not None:
-                return replace(self, status=status, rounds=self.rounds[: position + 1])
+                return replace(self, status=status, rounds=self.rounds[: position + 1], message="")
         return self if self.status == "diverged" else None
 
 

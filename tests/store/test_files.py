@@ -5,12 +5,15 @@ from __future__ import annotations
 import random
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 from stored_runs import EXPERIMENT, make_run
 
 from fedplan.errors import FedplanError, InputError
 from fedplan.store import Store, schema
+from fedplan.store.entries import canonical_json, fingerprint_of
+from fedplan.store.packing import pack_cohorts
 
 
 @pytest.mark.parametrize(
@@ -126,9 +129,28 @@ def test_a_file_with_nothing_in_it_becomes_a_store(path, url, content):
     with Store(url) as store:
         store.save_run(EXPERIMENT, make_run())
     with closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (1,)
+        assert connection.execute("PRAGMA user_version").fetchone() == (len(schema.MIGRATIONS),)
         assert connection.execute("PRAGMA application_id").fetchone() == (schema.APPLICATION_ID,)
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+def test_a_store_of_the_first_version_keeps_its_runs(path, url):
+    run = replace(make_run(), rounds=())
+    with closing(sqlite3.connect(path)) as connection, connection:
+        for statement in schema.MIGRATIONS[0]:
+            connection.execute(statement)
+        connection.execute("PRAGMA user_version = 1")
+        settings = (fingerprint_of(EXPERIMENT), canonical_json(EXPERIMENT))
+        connection.execute("INSERT INTO experiments VALUES (1, ?, ?, '')", settings)
+        connection.execute(
+            "INSERT INTO runs VALUES "
+            "(1, 1, 2, 5, 0, 'rounds', 0, NULL, 0.0, 0.0, '', '', '', '', '')"
+        )
+        connection.execute("INSERT INTO cohorts VALUES (1, ?)", (pack_cohorts([]),))
+    with Store(url) as store:
+        assert store.find_runs(EXPERIMENT) == [run]
+        store.save_run(EXPERIMENT, make_run())
+        assert store.find_runs(EXPERIMENT) == [make_run()]
 
 
 def test_an_older_store_is_brought_up_to_date_whole_or_not_at_all(path, url, monkeypatch):
@@ -146,7 +168,7 @@ def test_an_older_store_is_brought_up_to_date_whole_or_not_at_all(path, url, mon
         assert store.find_runs(EXPERIMENT) == [make_run()]
         store.save_run(EXPERIMENT, make_run(seed=1))
     with closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (2,)
+        assert connection.execute("PRAGMA user_version").fetchone() == (len(first) + 1,)
         assert connection.execute("SELECT note FROM runs").fetchall() == [(None,), (None,)]
     monkeypatch.setattr(schema, "MIGRATIONS", first)
     with pytest.raises(InputError, match="newer"):

@@ -10,6 +10,7 @@ import zlib
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -18,15 +19,25 @@ from hypothesis import strategies as st
 from stored_runs import EXPERIMENT, make_run
 
 from fedplan.errors import InputError
-from fedplan.records import RoundRecord, RunRecord
+from fedplan.records import Observation, RoundRecord, RunRecord, Status
 from fedplan.store import Store
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "store.md"
-STATUSES = ["target", "rounds", "time", "energy", "diverged"]
+STATUSES = list(get_args(Status))
 
 numbers = st.floats(allow_nan=False)
 amounts = st.floats(0, 1e300) | st.just(math.inf) | st.just(-0.0)
 whole = st.integers(0, 2**63 - 1)
+texts = st.text(st.characters(codec="utf-8"), max_size=20)
+observations = st.builds(
+    Observation,
+    client=whole,
+    local_steps=st.integers(1, 10**9),
+    train_seconds=st.none() | amounts,
+    round_trip_seconds=st.none() | amounts,
+    joules=st.none() | amounts,
+    problem=texts,
+)
 round_records = st.builds(
     RoundRecord,
     round=st.just(0),
@@ -35,6 +46,7 @@ round_records = st.builds(
     cohort=st.lists(whole, max_size=5).map(tuple),
     seconds=amounts,
     joules=amounts,
+    observations=st.lists(observations, max_size=3).map(tuple),
 )
 run_records = st.builds(
     RunRecord,
@@ -45,6 +57,7 @@ run_records = st.builds(
     rounds=st.lists(round_records, max_size=6).map(
         lambda records: tuple(replace(one, round=n) for n, one in enumerate(records))
     ),
+    message=texts,
 )
 
 
@@ -62,6 +75,37 @@ def test_a_run_comes_back_bit_for_bit(store, run):
     assert found == run and bits(found) == bits(run)
     assert type(found.rounds) is tuple
     assert all(type(record.cohort) is tuple for record in found.rounds)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(run=run_records, again=st.integers(0, 5))
+def test_a_run_saved_round_by_round_is_the_run(store, run, again):
+    experiment = {"round by round": len(store.experiments())}
+    setting = (run.clients_per_round, run.local_steps, run.seed)
+    for record in (*run.rounds, *run.rounds[again:]):  # the last few twice, after a crash
+        store.save_round(experiment, *setting, record)
+    if run.rounds:
+        found = store.find_run(experiment, *setting)
+        assert found == replace(run, status="unfinished", message="") and bits(found) == bits(run)
+        (entry,) = store.runs(experiment)
+        assert (entry.num_rounds, entry.time_s) == (run.num_rounds, run.time_s)
+    ended = replace(run, status="target")
+    store.save_run(experiment, ended)
+    assert store.find_run(experiment, *setting) == ended
+
+
+def test_a_round_saved_again_is_the_last(store):
+    run = make_run(rounds=4)
+    for record in (*run.rounds, run.rounds[2]):
+        store.save_round(EXPERIMENT, 2, 5, 0, record)
+    assert store.find_run(EXPERIMENT, 2, 5, 0).rounds == run.rounds[:3]
+
+
+def test_a_run_that_has_ended_takes_the_place_of_the_same_unfinished(store):
+    run = make_run()
+    for status in ("unfinished", "rounds", "unfinished", "diverged", "rounds"):
+        store.save_run(EXPERIMENT, replace(run, status=status))
+    assert store.find_run(EXPERIMENT, 2, 5, 0).status == "diverged"
 
 
 def test_a_negative_zero_an_infinity_and_nan_survive(store):

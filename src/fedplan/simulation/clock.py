@@ -64,6 +64,7 @@ class Clock:
                 cohort=record.cohort,
                 seconds=seconds,
                 joules=joules,
+                observations=record.observations,
             )
             for record, (seconds, joules) in zip(run.rounds, costs, strict=True)
         )

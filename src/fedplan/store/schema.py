@@ -77,4 +77,23 @@ _FIRST = (
     f"PRAGMA application_id = {APPLICATION_ID}",
 )
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST,)
+# What real clients did, and runs that are saved round by round.
+_SECOND = (
+    "ALTER TABLE runs ADD COLUMN message TEXT NOT NULL DEFAULT ''",
+    """
+    CREATE TABLE observations (
+        run INTEGER NOT NULL REFERENCES runs ON DELETE CASCADE,
+        round INTEGER NOT NULL,
+        place INTEGER NOT NULL,
+        client INTEGER NOT NULL,
+        local_steps INTEGER NOT NULL,
+        train_seconds,
+        round_trip_seconds,
+        joules,
+        problem TEXT NOT NULL,
+        PRIMARY KEY (run, round, place)
+    ) WITHOUT ROWID
+    """,
+)
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _SECOND)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Mapping
-from dataclasses import astuple
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import astuple, replace
 from datetime import UTC, datetime
-from itertools import pairwise
+from itertools import groupby, pairwise
 from types import TracebackType
 from typing import Any, Self
 
 from fedplan.errors import InputError
-from fedplan.records import RoundRecord, RunRecord
+from fedplan.records import Observation, RoundRecord, RunRecord
 from fedplan.store.database import DEFAULT_URL, Database
 from fedplan.store.entries import (
     ExperimentEntry,
@@ -37,7 +37,7 @@ _STUDIES = """
     FROM studies JOIN experiments ON experiments.id = studies.experiment
 """
 _RUNS = """
-    SELECT runs.id, clients_per_round, local_steps, seed, status
+    SELECT runs.id, clients_per_round, local_steps, seed, status, message
     FROM runs JOIN experiments ON experiments.id = runs.experiment WHERE fingerprint = ?
 """
 _RUN_ENTRIES = """
@@ -45,6 +45,7 @@ _RUN_ENTRIES = """
         runs.created, fedplan, python, numpy, numba
     FROM runs JOIN experiments ON experiments.id = runs.experiment WHERE fingerprint = ?
 """
+_END = {"unfinished": 0, "diverged": 2}  # any other end counts 1
 _OF_SETTING = "AND (clients_per_round, local_steps, seed) = (?, ?, ?)"
 _IN_ORDER = "ORDER BY clients_per_round, local_steps, seed"
 
@@ -92,8 +93,9 @@ class Store:
     def save_run(self, experiment: Mapping[str, Any], run: RunRecord) -> bool:
         """Keep a run, unless one as long with the same experiment, K, E and seed is there.
 
-        A longer run takes the place of a shorter one. Of two as long, one that diverged in the
-        next round counts as longer: it has been further. Returns whether the run was kept.
+        A longer run takes the place of a shorter one. Of two as long, one that has ended counts as
+        longer than one that is unfinished, and one that diverged in the next round as longer
+        still: it has been further. Returns whether the run was kept.
         """
         if any(one.round >= next_.round for one, next_ in pairwise(run.rounds)):
             raise InputError("the rounds of a run must be numbered upwards. Sort them first.")
@@ -101,17 +103,69 @@ class Store:
         with self._database.writing() as connection:
             key = (_save_experiment(connection, experiment), *_setting(run))
             there = connection.execute(
-                "SELECT id, status = 'diverged', (SELECT count(*) FROM rounds WHERE run = runs.id) "
+                "SELECT id, status, (SELECT count(*) FROM rounds WHERE run = runs.id) "
                 "FROM runs WHERE (experiment, clients_per_round, local_steps, seed) = (?, ?, ?, ?)",
                 key,
             ).fetchone()
             if there is not None:
-                id_, diverged, length = there
-                if (len(run.rounds), run.status == "diverged") <= (length, bool(diverged)):
+                id_, status, length = there
+                if (len(run.rounds), _END.get(run.status, 1)) <= (length, _END.get(status, 1)):
                     return False
                 connection.execute("DELETE FROM runs WHERE id = ?", (id_,))
             _insert_run(connection, key, run, cohorts)
         return True
+
+    def save_round(
+        self,
+        experiment: Mapping[str, Any],
+        clients_per_round: int,
+        local_steps: int,
+        seed: int,
+        record: RoundRecord,
+    ) -> None:
+        """Keep one more round of a run that is going on, and make it the last.
+
+        Rounds from this one on that are there already are forgotten: a run that was cut off goes
+        on from its last checkpoint, which may lie a round back. The run is unfinished until
+        `save_run` brings all of it.
+        """
+        with self._database.writing() as connection:
+            key = (
+                _save_experiment(connection, experiment),
+                int(clients_per_round),
+                int(local_steps),
+                int(seed),
+            )
+            row = connection.execute(
+                "SELECT id, members FROM runs JOIN cohorts ON cohorts.run = runs.id "
+                "WHERE (experiment, clients_per_round, local_steps, seed) = (?, ?, ?, ?)",
+                key,
+            ).fetchone()
+            if row is None:
+                cohorts: list[tuple[int, ...]] = []
+                id_ = _insert_run(connection, key, _unfinished(key), pack_cohorts(cohorts))
+            else:
+                id_, cohorts = row[0], unpack_cohorts(row[1])
+            for table in ("rounds", "observations"):
+                connection.execute(
+                    f"DELETE FROM {table} WHERE run = ? AND round >= ?",  # noqa: S608
+                    (id_, int(record.round)),
+                )
+            _insert_rounds(connection, id_, [record])
+            (count,) = connection.execute(
+                "SELECT count(*) FROM rounds WHERE run = ?", (id_,)
+            ).fetchone()
+            cohorts = [*cohorts[: count - 1], record.cohort]
+            connection.execute(
+                "UPDATE cohorts SET members = ? WHERE run = ?", (pack_cohorts(cohorts), id_)
+            )
+            rounds = _round_records(_rounds(connection, id_), cohorts, {})
+            so_far = replace(_unfinished(key), rounds=tuple(rounds))
+            connection.execute(
+                "UPDATE runs SET status = ?, message = '', num_rounds = ?, final_loss = ?, "
+                "time_s = ?, energy_j = ? WHERE id = ?",
+                (so_far.status, so_far.num_rounds, *_totals(so_far), id_),
+            )
 
     def find_run(
         self, experiment: Mapping[str, Any], clients_per_round: int, local_steps: int, seed: int
@@ -232,43 +286,111 @@ def _save_experiment(connection: sqlite3.Connection, experiment: Mapping[str, An
 
 def _insert_run(
     connection: sqlite3.Connection, key: tuple[int, ...], run: RunRecord, cohorts: bytes
-) -> None:
-    totals = map(pack_number, (run.final_loss, run.time_s, run.energy_j))
+) -> int | None:
+    ended = (run.status, run.message, run.num_rounds, *_totals(run))
     id_ = connection.execute(
-        "INSERT INTO runs (experiment, clients_per_round, local_steps, seed, status, num_rounds, "
-        "final_loss, time_s, energy_j, created, fedplan, python, numpy, numba) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (*key, run.status, run.num_rounds, *totals, _now(), *astuple(current_versions())),
+        "INSERT INTO runs (experiment, clients_per_round, local_steps, seed, status, message, "
+        "num_rounds, final_loss, time_s, energy_j, created, fedplan, python, numpy, numba) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (*key, *ended, _now(), *astuple(current_versions())),
     ).lastrowid
+    _insert_rounds(connection, id_, run.rounds)
+    connection.execute("INSERT INTO cohorts (run, members) VALUES (?, ?)", (id_, cohorts))
+    return id_
+
+
+def _unfinished(key: tuple[int, ...]) -> RunRecord:
+    _, clients_per_round, local_steps, seed = key
+    return RunRecord(
+        clients_per_round=clients_per_round,
+        local_steps=local_steps,
+        seed=seed,
+        status="unfinished",
+        rounds=(),
+    )
+
+
+def _totals(run: RunRecord) -> Iterator[float | str | None]:
+    return map(pack_number, (run.final_loss, run.time_s, run.energy_j))
+
+
+def _insert_rounds(
+    connection: sqlite3.Connection, id_: int | None, records: Sequence[RoundRecord]
+) -> None:
     connection.executemany(
         "INSERT INTO rounds (run, round, loss, accuracy, seconds, joules) "
         "VALUES (?, ?, ?, ?, ?, ?)",
-        ((id_, int(record.round), *map(pack_number, _measured(record))) for record in run.rounds),
+        ((id_, int(record.round), *map(pack_number, _measured(record))) for record in records),
     )
-    connection.execute("INSERT INTO cohorts (run, members) VALUES (?, ?)", (id_, cohorts))
+    connection.executemany(
+        "INSERT INTO observations (run, round, place, client, local_steps, train_seconds, "
+        "round_trip_seconds, joules, problem) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            (id_, int(record.round), place, *_observed(one))
+            for record in records
+            for place, one in enumerate(record.observations)
+        ),
+    )
 
 
 def _measured(record: RoundRecord) -> tuple[float | None, ...]:
     return record.loss, record.accuracy, record.seconds, record.joules
 
 
+def _observed(one: Observation) -> tuple[Any, ...]:
+    measured = map(pack_number, (one.train_seconds, one.round_trip_seconds, one.joules))
+    return int(one.client), int(one.local_steps), *measured, one.problem
+
+
 def _read_run(connection: sqlite3.Connection, row: tuple[Any, ...]) -> RunRecord:
-    id_, clients_per_round, local_steps, seed, status = row
+    id_, clients_per_round, local_steps, seed, status, message = row
     (blob,) = connection.execute("SELECT members FROM cohorts WHERE run = ?", (id_,)).fetchone()
-    rounds = connection.execute(
-        "SELECT round, loss, accuracy, seconds, joules FROM rounds WHERE run = ? ORDER BY round",
-        (id_,),
-    )
+    rounds = _rounds(connection, id_)
     return RunRecord(
         clients_per_round=clients_per_round,
         local_steps=local_steps,
         seed=seed,
         status=status,
-        rounds=tuple(_round_records(rounds, unpack_cohorts(blob))),
+        rounds=tuple(_round_records(rounds, unpack_cohorts(blob), _observations(connection, id_))),
+        message=message,
     )
 
 
-def _round_records(rows: sqlite3.Cursor, cohorts: list[tuple[int, ...]]) -> Iterator[RoundRecord]:
+def _rounds(connection: sqlite3.Connection, id_: int | None) -> sqlite3.Cursor:
+    return connection.execute(
+        "SELECT round, loss, accuracy, seconds, joules FROM rounds WHERE run = ? ORDER BY round",
+        (id_,),
+    )
+
+
+def _observations(connection: sqlite3.Connection, id_: int) -> dict[int, tuple[Observation, ...]]:
+    """What was observed in each round of a run; nothing of rounds without."""
+    rows = connection.execute(
+        "SELECT round, client, local_steps, train_seconds, round_trip_seconds, joules, problem "
+        "FROM observations WHERE run = ? ORDER BY round, place",
+        (id_,),
+    )
+    return {
+        round_: tuple(
+            Observation(
+                client=client,
+                local_steps=local_steps,
+                train_seconds=unpack_number(train_seconds),
+                round_trip_seconds=unpack_number(round_trip_seconds),
+                joules=unpack_number(joules),
+                problem=problem,
+            )
+            for _, client, local_steps, train_seconds, round_trip_seconds, joules, problem in group
+        )
+        for round_, group in groupby(rows, key=lambda row: row[0])
+    }
+
+
+def _round_records(
+    rows: sqlite3.Cursor,
+    cohorts: list[tuple[int, ...]],
+    observations: dict[int, tuple[Observation, ...]],
+) -> Iterator[RoundRecord]:
     for (round_, loss, accuracy, seconds, joules), cohort in zip(rows, cohorts, strict=True):
         yield RoundRecord(
             round=round_,
@@ -277,6 +399,7 @@ def _round_records(rows: sqlite3.Cursor, cohorts: list[tuple[int, ...]]) -> Iter
             cohort=cohort,
             seconds=float(seconds),
             joules=float(joules),
+            observations=observations.get(round_, ()),
         )
 
 

@@ -1,0 +1,140 @@
+"""The client's side: what an app needs so that fedplan can plan for it.
+
+Two lines of a Flower app change. `ClientApp()` becomes `MeasuredClientApp()`, and the training
+function does `local_steps(message)` steps of SGD, whatever the framework:
+
+>>> from flwr.app import MetricRecord, RecordDict
+>>> app = MeasuredClientApp()
+>>> @app.train()
+... def train(message, context):
+...     arrays = message.content["arrays"]
+...     for _ in range(local_steps(message)):
+...         ...  # one step of SGD on one batch
+...     metrics = MetricRecord({"num-examples": 100})
+...     return Message(RecordDict({"arrays": arrays, "metrics": metrics}), reply_to=message)
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from flwr.app import ConfigRecord, Context, Message, MetricRecord, RecordDict
+from flwr.clientapp import ClientApp
+
+from fedplan.errors import FedplanError
+from fedplan.flower.metrics import (
+    JOULES,
+    LOCAL_STEPS,
+    NAME,
+    NUM_EXAMPLES,
+    STEPS_DONE,
+    TRAIN_SECONDS,
+    WHO,
+)
+
+_ASKED = "_fedplan_local_steps"  # on a message: the steps that were read from it
+Handler = Callable[[Message, Context], Message]
+
+
+class Meter(Protocol):
+    """Whatever counts the joules a device uses."""
+
+    def start(self) -> None:
+        """Begin to count."""
+        ...
+
+    def stop(self) -> float:
+        """Joules since the start."""
+        ...
+
+
+class MeasuredClientApp(ClientApp):
+    """A ClientApp that says how long its training took, and who it is.
+
+    mods : of your own; they see what the measurement has added.
+    meter : counts the joules of this device while it trains; without one, none are reported.
+    clock : seconds, for tests.
+
+    What is measured goes into the metrics the training function replies with, so that the app works
+    under Flower's own strategies too.
+    """
+
+    def __init__(
+        self,
+        *,
+        mods: list[Any] | None = None,
+        meter: Meter | None = None,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        # Last, and so next to the function: other mods' work is not training.
+        super().__init__(mods=[*(mods or []), _Measure(meter, clock)])
+        self.query(WHO.partition(".")[2])(_introduce)
+
+
+def local_steps(message: Message) -> int:
+    """How many steps of SGD the training function is to do, as the plan has it."""
+    steps = message.content.config_records.get("config", ConfigRecord()).get(LOCAL_STEPS)
+    if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
+        raise FedplanError(
+            f"the message says no number of local steps (its config has {LOCAL_STEPS}={steps!r}). "
+            "Use fedplan.flower.PlannedFedAvg on the server, or send it there: "
+            f'train_config=ConfigRecord({{"{LOCAL_STEPS}": 10}}).'
+        )
+    vars(message)[_ASKED] = steps
+    return steps
+
+
+class _Measure:
+    """The mod: times the training function, and adds what it measured to the reply's metrics."""
+
+    def __init__(self, meter: Meter | None, clock: Callable[[], float]) -> None:
+        self._meter, self._clock = meter, clock
+
+    def __call__(self, message: Message, context: Context, call_next: Handler) -> Message:
+        if message.metadata.message_type.partition(".")[0] != "train":
+            return call_next(message, context)
+        joules = None
+        if self._meter is not None:
+            self._meter.start()
+        start = self._clock()
+        try:
+            reply = call_next(message, context)
+        finally:
+            seconds = self._clock() - start
+            if self._meter is not None:
+                joules = self._meter.stop()
+        metrics = _metrics_of(reply)
+        metrics[TRAIN_SECONDS] = seconds
+        if joules is not None:
+            metrics[JOULES] = joules
+        # Only what was asked for can have been done; a loop that never asked is left without, and
+        # the server refuses its reply rather than average a run of unknown length.
+        if STEPS_DONE not in metrics and _ASKED in vars(message):
+            metrics[STEPS_DONE] = vars(message)[_ASKED]
+        return reply
+
+
+def _metrics_of(reply: Message) -> MetricRecord:
+    """The record to add to: the one with the examples, for Flower's strategies allow only one."""
+    records = reply.content.metric_records
+    for record in records.values():
+        if NUM_EXAMPLES in record:
+            return record
+    raise FedplanError(
+        f"the training function must reply with one MetricRecord that has {NUM_EXAMPLES!r}, the "
+        f"number of samples it trains on, but its metric records are {sorted(records)}."
+    )
+
+
+def _introduce(message: Message, context: Context) -> Message:
+    """Say what this node is called, which its id does not: that changes with every restart."""
+    config = context.node_config
+    name = config.get("name")
+    if name is None and "partition-id" in config:
+        name = f"partition-{config['partition-id']}"
+    known = ConfigRecord()
+    if name is not None:
+        known[NAME] = str(name)
+    return Message(RecordDict({"config": known}), reply_to=message)

@@ -1,0 +1,141 @@
+"""Exchange: messages sent to nodes, and their replies until a deadline; late ones are not read."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from flwr.app import Message, RecordDict
+from flwr.serverapp import Grid
+from httpx import HTTPError
+
+from fedplan.flower.metrics import clean
+
+POLL_S = 0.1
+
+
+class Clock(Protocol):
+    """Seconds that pass."""
+
+    def now(self) -> float:
+        """Seconds since some moment."""
+        ...
+
+    def sleep(self, seconds: float) -> None:
+        """Let some pass."""
+        ...
+
+
+class WallClock:
+    """Real seconds, which no change of the date moves."""
+
+    def now(self) -> float:
+        """Seconds since the machine was started."""
+        return time.monotonic()
+
+    def sleep(self, seconds: float) -> None:
+        """Wait."""
+        time.sleep(seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came of one message: a reply, or why there is none.
+
+    seconds : from sending to the reply; None where none came.
+    """
+
+    reply: Message | None
+    seconds: float | None
+    problem: str = ""
+
+
+class Post:
+    """Sends messages and fetches their replies.
+
+    A reply belongs to a message by the id of that message, never by who says that they sent it:
+    errors that Flower reports in a node's place carry a useless sender. A message is asked for
+    only while its deadline has not passed, so that no late reply is taken for one of another round.
+    """
+
+    def __init__(self, grid: Grid, clock: Clock) -> None:
+        self.grid, self.clock = grid, clock
+
+    def send(
+        self, contents: Mapping[int, RecordDict], message_type: str, group: str, deadline_s: float
+    ) -> dict[int, Outgoing]:
+        """Send each node its content."""
+        start = self.clock.now()
+        messages = {
+            node: Message(content, node, message_type, ttl=deadline_s, group_id=group)
+            for node, content in contents.items()
+        }
+        accepted = set(self.grid.push_messages(list(messages.values())))
+        return {
+            node: Outgoing(
+                message_id=message.metadata.message_id,
+                sent=start,
+                accepted=message.metadata.message_id in accepted,
+            )
+            for node, message in messages.items()
+        }
+
+    def fetch(self, outgoing: Mapping[int, Outgoing]) -> dict[int, Answer]:
+        """The answers that are there, without waiting."""
+        return {
+            node: answer
+            for node, sent in outgoing.items()
+            if (answer := self._fetch_one(sent)) is not None
+        }
+
+    def exchange(
+        self,
+        contents: Mapping[int, RecordDict],
+        message_type: str,
+        group: str,
+        deadline_s: float,
+        received: Callable[[int, Answer], None] | None = None,
+    ) -> dict[int, Answer]:
+        """Send, and wait for all replies or the deadline; `received` hears of each at once."""
+        waiting = self.send(contents, message_type, group, deadline_s)
+        answers: dict[int, Answer] = {}
+        end = self.clock.now() + deadline_s
+        while True:
+            for node, answer in self.fetch(waiting).items():
+                del waiting[node]
+                answers[node] = answer
+                if received is not None:
+                    received(node, answer)
+            left = end - self.clock.now()
+            if not waiting or left <= 0:
+                break
+            self.clock.sleep(min(POLL_S, left))
+        late = Answer(None, None, f"no answer within {deadline_s:g} s")
+        return answers | dict.fromkeys(waiting, late)
+
+    def _fetch_one(self, sent: Outgoing) -> Answer | None:
+        # One at a time: a malformed reply then costs no other client's.
+        if not sent.accepted:
+            return Answer(None, None, "the message could not be sent")
+        try:
+            replies = list(self.grid.pull_messages([sent.message_id]))
+        except (HTTPError, OSError):  # the connection to Flower is lost, which is no client's doing
+            raise
+        except Exception as error:  # whatever a malformed reply makes Flower's reading of it raise
+            problem = f"its answer cannot be read: {clean(repr(error))}"
+            return Answer(None, self.clock.now() - sent.sent, problem)
+        for reply in replies:
+            if reply.metadata.reply_to_message_id == sent.message_id:
+                return Answer(reply, self.clock.now() - sent.sent)
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A message under way."""
+
+    message_id: str
+    sent: float
+    accepted: bool

@@ -1,0 +1,260 @@
+"""The whole way on a live federation: profile, pilots, plan, training, and restarts."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from flower.conftest import CLIENTS, RATE, make_federation
+from flwr.app import MetricRecord
+from flwr.serverapp.strategy import Result
+
+from fedplan import FedplanError, InputError, read_fleet
+from fedplan.flower import PlannedFedAvg, RoundRules, journal
+from fedplan.flower import strategy as strategy_module
+from fedplan.flower.fleet import device_costs, fleet_of
+from fedplan.records import Observation, Stop
+from fedplan.store import Store
+
+TARGET = 0.9
+
+
+class Killed(BaseException):
+    """What ends a server at once."""
+
+
+def start(federation, folder, *, kill_at=None, **options):
+    """Start a server; it is killed when it evaluates the model for the `kill_at`-th time."""
+    evaluations = 0
+
+    def evaluate_fn(round_, arrays):
+        nonlocal evaluations
+        evaluations += 1
+        if evaluations == kill_at:
+            raise Killed
+        loss, accuracy = federation.evaluate(round_, arrays)
+        return MetricRecord({"loss": loss, "accuracy": accuracy})
+
+    strategy = PlannedFedAvg(
+        target_loss=options.pop("target_loss", TARGET),
+        learning_rate=RATE,
+        store=f"sqlite:///{folder}/fedplan.db",
+        clock=federation.clock,
+        **options,
+    )
+    rounds = 300
+    result = strategy.start(
+        federation.grid, federation.initial, num_rounds=rounds, evaluate_fn=evaluate_fn, timeout=60
+    )
+    return strategy, result
+
+
+def stored(folder, phase):
+    with Store(f"sqlite:///{folder}/fedplan.db", readonly=True) as store:
+        (settings,) = [
+            one.settings for one in store.experiments() if one.settings.get("phase") == phase
+        ]
+        return store.find_runs(settings)
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(logistic, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("uninterrupted")
+    return folder, *start(make_federation(logistic), folder)
+
+
+def test_it_profiles_pilots_plans_and_trains_to_the_target(federation, uninterrupted):
+    folder, strategy, result = uninterrupted
+    assert isinstance(result, Result) and strategy.status == "target"
+    losses = result.evaluate_metrics_serverapp
+    assert losses[len(losses) - 1]["loss"] <= TARGET < losses[len(losses) - 2]["loss"]
+    assert federation.evaluate(0, result.arrays)[0] == losses[len(losses) - 1]["loss"]
+    fleet = read_fleet(strategy.folder / "fleet.csv")
+    assert len(fleet) == CLIENTS and fleet.device[3] == "partition-3"
+    np.testing.assert_allclose(fleet.step_time_s, np.linspace(0.0625, 0.25, CLIENTS), rtol=0.02)
+    np.testing.assert_allclose(fleet.comm_time_s, 0.5, atol=0.2)  # and what the polling adds
+    np.testing.assert_allclose(fleet.step_energy_j, 2.0)
+    assert len(stored(folder, "pilots")) >= 3
+    (run,) = stored(folder, "training")
+    assert (run.clients_per_round, run.local_steps) == strategy.setting
+    assert run.status == "target" and all(record.observations for record in run.rounds[1:])
+
+
+def test_a_given_plan_is_used_without_pilots(federation, simulator, tmp_path):
+    plan = tmp_path / "plan.json"
+    plan.write_text(json.dumps({"clients_per_round": 6, "local_steps": 8, "more": 1}))
+    strategy, result = start(federation, tmp_path, plan=plan)
+    simulated = simulator.run(6, 8, Stop(max_rounds=300, target_loss=TARGET))
+    losses = [metrics["loss"] for metrics in result.evaluate_metrics_serverapp.values()]
+    np.testing.assert_allclose(losses, simulated.losses, rtol=1e-5)
+    assert strategy.setting == (6, 8) and strategy.status == "target"
+
+
+def test_clients_can_evaluate(federation, tmp_path):
+    strategy = PlannedFedAvg(
+        target_loss=1.0, learning_rate=RATE, plan=(6, 8), clock=federation.clock,
+        store=f"sqlite:///{tmp_path}/fedplan.db",
+    )  # fmt: skip
+    result = strategy.start(federation.grid, federation.initial, num_rounds=2)
+    assert strategy.status == "rounds" and sorted(result.evaluate_metrics_clientapp) == [0, 1, 2]
+    assert not result.evaluate_metrics_serverapp
+
+
+@pytest.mark.parametrize("kill_at", [1, 10, 36, 42, 64])  # pilots end, training begins at 40
+def test_a_killed_server_goes_on_and_comes_to_the_same(logistic, uninterrupted, tmp_path, kill_at):
+    whole, strategy, result = uninterrupted
+    with pytest.raises(Killed):
+        start(make_federation(logistic, first_id=500), tmp_path, kill_at=kill_at)
+    again, resumed = start(make_federation(logistic, first_id=9000), tmp_path)
+    assert (again.setting, again.status) == (strategy.setting, strategy.status)
+    np.testing.assert_array_equal(
+        resumed.arrays["weights"].numpy(), result.arrays["weights"].numpy()
+    )
+    assert resumed.evaluate_metrics_serverapp == result.evaluate_metrics_serverapp
+    for phase in ("pilots", "training"):
+        assert stored(tmp_path, phase) == stored(whole, phase)
+
+
+def test_a_server_that_has_arrived_trains_no_more(logistic, tmp_path):
+    _, result = start(make_federation(logistic), tmp_path, plan=(5, 10))
+    federation = make_federation(logistic)
+    _, again = start(federation, tmp_path, plan=(5, 10))
+    assert all(sent.metadata.message_type != "train" for sent in federation.grid.sent)
+    np.testing.assert_array_equal(again.arrays["weights"].numpy(), result.arrays["weights"].numpy())
+
+
+def test_another_plan_given_by_hand_goes_on_from_the_model_there_is(logistic, tmp_path):
+    federation = make_federation(logistic)
+    with pytest.raises(Killed):
+        start(federation, tmp_path, plan=(5, 10), kill_at=6)
+    strategy, result = start(federation, tmp_path, plan=(8, 4))
+    assert strategy.setting == (8, 4) and strategy.status == "target"
+    run = next(run for run in stored(tmp_path, "training") if run.status == "target")
+    assert [len(record.cohort) for record in run.rounds[1:6]] == [5, 5, 5, 5, 8]
+    rounds = [record.round for record in run.rounds]
+    assert list(result.evaluate_metrics_serverapp) == rounds
+
+
+def test_a_round_whose_model_was_not_saved_is_made_again(logistic, tmp_path, monkeypatch):
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    whole.mkdir()
+    parts.mkdir()
+    _, result = start(make_federation(logistic), whole, plan=(5, 10))
+    saved = 0
+
+    def save(*words):
+        nonlocal saved
+        saved += 1
+        if saved == 8:  # the round is in the store, the model is not in its file
+            raise Killed
+        save_weights(*words)
+
+    save_weights = journal.save_weights
+    monkeypatch.setattr(journal, "save_weights", save)
+    with pytest.raises(Killed):
+        start(make_federation(logistic), parts, plan=(5, 10))
+    _, resumed = start(make_federation(logistic), parts, plan=(5, 10))
+    np.testing.assert_array_equal(
+        resumed.arrays["weights"].numpy(), result.arrays["weights"].numpy()
+    )
+    assert stored(parts, "training") == stored(whole, "training")
+
+
+def test_a_network_that_slows_down_is_planned_for_anew(federation, tmp_path, monkeypatch):
+    plans = []
+    after_round = strategy_module._Work._after_round
+
+    def slow_down(work, job, made):
+        plans.append((job.clients_per_round, job.local_steps))
+        if made.record.round == 2:
+            for node in federation.grid.nodes.values():
+                node.comm_s = 20.0
+        return after_round(work, job, made)
+
+    monkeypatch.setattr(strategy_module._Work, "_after_round", slow_down)
+    strategy, result = start(federation, tmp_path)
+    assert len(set(plans)) == 2 and plans[-1][1] > plans[0][1]  # dear rounds: more steps in each
+    assert plans[10] == plans[0] and plans[11] == plans[-1] == strategy.setting
+    losses = [metrics["loss"] for metrics in result.evaluate_metrics_serverapp.values()]
+    assert strategy.status == "target" and len(losses) == len(plans)
+    (sent,) = {
+        federation.evaluate(11, message.content["arrays"])[0]
+        for message in federation.grid.sent
+        if message.metadata.group_id == "11" and message.content["config"]["seed"] == 0
+    }
+    assert sent == losses[10]  # the model trained so far was kept
+    (run,) = [run for run in stored(tmp_path, "training") if run.status == "target"]
+    assert list(run.losses) == losses
+    again, resumed = start(federation, tmp_path)
+    assert again.setting == strategy.setting
+    assert resumed.evaluate_metrics_serverapp == result.evaluate_metrics_serverapp
+
+
+def test_a_target_out_of_reach_is_no_plan(federation, tmp_path):
+    with pytest.raises(FedplanError, match="There is no plan"):
+        start(federation, tmp_path, target_loss=3.0)
+
+
+def test_a_server_that_starts_first_waits_for_its_clients(federation, tmp_path):
+    grid, sleep = federation.grid, federation.clock.sleep
+    nodes, grid.nodes = grid.nodes, {}
+    with pytest.raises(FedplanError, match="20 clients are to be there, but after 300 s 0 are"):
+        start(federation, tmp_path, plan=(5, 10), min_clients=CLIENTS)
+    end = federation.clock.now() + 100
+
+    def arrive(seconds):
+        sleep(seconds)
+        if federation.clock.now() > end:
+            grid.nodes = nodes
+
+    federation.clock.sleep = arrive
+    strategy, _ = start(federation, tmp_path, plan=(5, 10), min_clients=CLIENTS)
+    assert strategy.status == "target"
+
+
+def test_a_federation_that_fails_says_why(federation, tmp_path):
+    for partition in range(CLIENTS):
+        federation.node_of(partition).tamper = lambda *_: None
+    with pytest.raises(FedplanError, match="no client has answered well enough"):
+        start(federation, tmp_path)
+    strategy, _ = start(
+        federation, tmp_path, plan=(5, 5), rules=RoundRules(wait_s=1.0, max_repeats=0)
+    )
+    assert strategy.status == "unavailable" and "no answer within 60 s" in strategy.message
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"clients_per_round": 0, "local_steps": 1}', "[1]"])
+def test_a_file_that_is_no_plan_is_refused(tmp_path, text):
+    path = tmp_path / "plan.json"
+    path.write_text(text)
+    with pytest.raises(InputError, match=r"plan\.json"):
+        PlannedFedAvg(target_loss=1.0, learning_rate=0.1, plan=path)
+
+
+def test_a_damaged_model_is_said_to_be(logistic, tmp_path):
+    start(make_federation(logistic), tmp_path, plan=(5, 10))
+    (path,) = (tmp_path / "flower-flower" / "training").iterdir()
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(InputError, match="cannot be read as a model"):
+        start(make_federation(logistic), tmp_path, plan=(5, 10))
+
+
+def observe(client, steps, train, trip, joules=None, problem=""):
+    return Observation(
+        client=client, local_steps=steps, train_seconds=train, round_trip_seconds=trip,
+        joules=joules, problem=problem,
+    )  # fmt: skip
+
+
+def test_costs_are_robust_to_outliers_and_failures():
+    seen = [observe(0, e, 1 + 0.5 * e, 3 + 0.5 * e, 2.0 * e) for e in (2, 10) * 5]
+    seen += [observe(0, 10, 90.0, 95.0), observe(0, 2, None, None, problem="late")]
+    costs = device_costs(seen)[0]
+    assert costs.train_s.slope == pytest.approx(0.5) and costs.exchange_s == pytest.approx(2.0)
+    fleet = fleet_of({0: costs}, ["a", "b"])  # the second never answered
+    assert fleet.step_time_s.tolist() == pytest.approx([0.5, 0.5])
+    assert fleet.comm_time_s.tolist() == pytest.approx([3.0, 3.0])
+    slower = costs.drifted([observe(0, 10, 18.0, 20.0)] * 3)
+    assert slower.train_s.slope == pytest.approx(1.5) and slower.exchange_s == pytest.approx(2.0)
+    assert costs.drifted([observe(0, 10, 18.0, 20.0)]) == costs
