@@ -2,7 +2,7 @@
 
     python reproduction/optimality.py setup3
     python reproduction/optimality.py setup3 --grid-seeds 10 data-seed=11
-    python reproduction/optimality.py setup3 --fleet distribution=lognormal step-time-sd-s=0.1 ...
+    python reproduction/optimality.py setup3 --grid-seeds 20 --lognormal 1.0
 
 The best setting is chosen on every other seed of the grid (grid.py) and priced on the seeds
 between, with the devices that really took part; a planned setting is priced on the same seeds.
@@ -169,6 +169,19 @@ def measure(
     return rows
 
 
+def lognormal(setup: str, share: float) -> list[str]:
+    """Overrides for devices of the same means, lognormal with this deviation over the mean."""
+    table = read_study(setup).fleet
+    if table is None:
+        raise ValueError("costs need devices")
+    overrides = ["distribution=lognormal", "fleet-seed=2"]
+    for quantity in ("step-time", "comm-time", "step-energy", "comm-energy"):
+        unit = "s" if quantity.endswith("time") else "j"
+        mean = getattr(table, f"{quantity}-{unit}".replace("-", "_"))
+        overrides.append(f"{quantity}-sd-{unit}={share * mean}")
+    return overrides
+
+
 def write_rows(path: Path, rows: list[Row]) -> None:
     """All rows, in place of an old file."""
     path.parent.mkdir(exist_ok=True)
@@ -209,7 +222,9 @@ def main() -> None:
     )
     parser.add_argument("setup", choices=GRIDS)
     parser.add_argument("overrides", nargs="*", metavar="key=value", help="of the study")
-    parser.add_argument("--fleet", nargs="*", default=[], metavar="key=value", help="other devices")
+    parser.add_argument(
+        "--lognormal", type=float, metavar="SHARE", help="other devices; deviation over mean"
+    )
     parser.add_argument("--pilot-seeds", type=int, default=5, help="sets of pilots (default: 5)")
     parser.add_argument(
         "--first-pilot-seed",
@@ -226,15 +241,18 @@ def main() -> None:
         weights = [tenth / 10 for tenth in tenths]
     first, last = options.first_pilot_seed, options.first_pilot_seed + 10 * options.pilot_seeds
     seeds = range(first, last, 10)  # one set has pilots of several seeds
+    fleet = [] if options.lognormal is None else lognormal(options.setup, options.lognormal)
     rows = measure(
         options.setup,
         options.overrides,
-        options.fleet,
+        fleet,
         weights,
         seeds,
         options.grid_seeds or GRIDS[options.setup].seeds,
     )
-    words = [text.replace("=", "-") for text in [*options.overrides, *options.fleet]]
+    words = [text.replace("=", "-") for text in options.overrides]
+    if fleet:
+        words.append(f"lognormal-{options.lognormal:g}")
     write_rows(HERE / "results" / f"optimality-{'-'.join([options.setup, *words])}.csv", rows)
     print_summary(rows)
 

@@ -99,6 +99,21 @@ def test_the_dearer_clients_are_the_fewer_are_piloted():
     assert many == sorted(many, reverse=True) and many[0] == 50 and many[2] == 20
 
 
+def test_where_training_is_shorter_than_pilots_the_cheaper_of_two_is_the_plan():
+    problem = make_problem()
+    truth = make_truth(problem, time=math.log(float(problem.rate.time(4.0))))
+    pilots = DesignedPilots(problem, budget=0.8)
+    finish(pilots, truth)
+    costs = {
+        (run.clients_per_round, run.local_steps): run.num_rounds
+        * problem.round_cost(run.clients_per_round, run.local_steps)
+        for run in pilots.runs
+    }
+    assert len(costs) == 2 and pilots.choice.setting == min(costs, key=costs.get)
+    assert pilots.choice.status == "chosen" and "too short" in pilots.choice.message
+    assert pilots.choice.forecast.prediction.expected_rounds < 30
+
+
 def test_pilots_end_well_above_the_target():
     pilots = DesignedPilots(make_problem(), budget=0.8)
     finish(pilots, make_truth(make_problem()))

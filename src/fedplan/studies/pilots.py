@@ -19,7 +19,7 @@ from fedplan.simulation import Job
 from fedplan.theory.constraints import Constraints
 from fedplan.theory.cost import Objective, round_energy_j, round_time_s
 from fedplan.theory.descent import Curve, Descent, fit_descent
-from fedplan.theory.descent_plan import DescentPlan, Forecast, plan_descent
+from fedplan.theory.descent_plan import DescentPlan, Forecast, forecast, plan_descent
 from fedplan.theory.fleet import Fleet
 from fedplan.theory.learning_rate import LearningRate
 
@@ -31,6 +31,7 @@ MORE_STEPS, FEWER_STEPS = 1.75, 0.5  # times the E in the middle
 # How far the pilots go at each stage: 1 is the first loss, 0 the target, between by ratio.
 DEPTHS = ((0.48, 0.62, 0.8, 0.8), (0.3, 0.35, 0.5, 0.5))
 FEWEST_ROUNDS = 12  # of a pilot: of fewer, rounding to whole rounds is most of the noise
+SHORT = 3  # times as many rounds a second pilot may take, where the first was at the target
 PATIENCE = 3  # rounds in a row at its loss before a pilot ends: one lucky cohort ends none
 DEAREST = 1.0  # what a pilot may cost, in units of the first
 TOLERANCE = 0.05  # a plan that is most likely this near the best needs no further pilot
@@ -105,6 +106,8 @@ class DesignedPilots:
         """What the pilots so far lead to."""
         if self.failure is not None or self.plan is None:
             return failed(self.failure or "out of reach", self._problem, self.runs)
+        if self._is_short:
+            return self._short_choice()
         if (expected := self.plan.forecast) is None:
             return Choice(status="infeasible", message=self.plan.message)
         chosen = expected.prediction
@@ -119,6 +122,8 @@ class DesignedPilots:
     def ask(self) -> Trial | None:
         """The next pilot; None once there is a plan, or there cannot be one."""
         while self.failure is None and self._stage < len(DEPTHS):
+            if self._is_short:
+                return self._ask_short()
             for position, job in enumerate(self._jobs):
                 if job not in self._runs:
                     return self._trial(job, FEWEST_ROUNDS, self._problem.target_loss)
@@ -144,6 +149,52 @@ class DesignedPilots:
             self.failure = "nothing to learn"
         elif self._has_all_rounds(job) and self._lowest(job) > self._level(0):
             self.failure = "out of reach"
+
+    @property
+    def _is_short(self) -> bool:
+        """Whether the first pilot was at the target as soon as any pilot may end.
+
+        Training is then shorter than pilots have to be, and they would cost more than they save:
+        the second one is run to the target too, and the cheaper of the two is as good as any plan.
+        """
+        arrival = self._arrival(self._jobs[0])
+        return arrival is not None and arrival <= FEWEST_ROUNDS
+
+    def _arrival(self, job: Job) -> int | None:
+        """Rounds until a pilot was at the target, if it was."""
+        losses = self._runs[job].losses if job in self._runs else ()
+        for number, loss in enumerate(losses):
+            if loss is not None and loss <= self._problem.target_loss:
+                return number
+        return None
+
+    def _ask_short(self) -> Trial | None:
+        """The second pilot, to the target; then there is a plan."""
+        second = self._jobs[min(1, len(self._jobs) - 1)]
+        if second not in self._runs:
+            return self._trial(second, SHORT * FEWEST_ROUNDS, self._problem.target_loss)
+        self._end_stage()
+        self._stage = len(DEPTHS)
+        return None
+
+    def _short_choice(self) -> Choice:
+        """The cheaper of the pilots that arrived."""
+        if self.descent is None:
+            raise AssertionError("the pilots have been fitted")
+        arrivals = {job: n for job in self._runs if (n := self._arrival(job)) is not None}
+        job = min(arrivals, key=lambda one: arrivals[one] * self._round_cost(one))
+        setting = (job.clients_per_round, job.local_steps)
+        problem = self._problem
+        return Choice(
+            status="chosen",
+            setting=setting,
+            forecast=forecast(problem.fleet, self.descent, problem.objective, *setting),
+            message=(
+                f"A pilot reached the target in {arrivals[self._jobs[0]]:,} rounds: training is "
+                f"too short for a plan to pay. Use {setting[0]:,} clients per round and "
+                f"{setting[1]:,} local steps, the cheapest that was piloted."
+            ),
+        )
 
     def _has_all_rounds(self, job: Job) -> bool:
         """Whether this is the first pilot, which the study's rounds alone may end."""
@@ -207,13 +258,12 @@ class DesignedPilots:
         """Whether the next stage, as long as it will likely be, is within the budget."""
         if self.descent is None or self.plan is None or self.plan.forecast is None:
             return False
-        total = 0.0
-        for position, job in enumerate(self._jobs):
-            needed = self.descent.rounds(
-                job.clients_per_round, job.local_steps, self._level(position)
-            )
-            total += float(needed) * self._round_cost(job)
-        return total <= self._budget * self.plan.forecast.prediction.cost
+        needed = [
+            self._round_cost(job)
+            * float(self.descent.rounds(job.clients_per_round, job.local_steps, self._level(place)))
+            for place, job in enumerate(self._jobs)
+        ]
+        return sum(needed) <= self._budget * self.plan.forecast.prediction.cost
 
 
 def failed(failure: Failure, problem: PilotProblem, runs: Sequence[RunRecord]) -> Choice:
