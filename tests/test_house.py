@@ -69,10 +69,17 @@ def test_import_contracts_hold():
     assert result.returncode == 0, result.stdout
 
 
+def commands_of(group, name="fedplan"):
+    for word, command in group.commands.items():
+        yield f"{name} {word}", command
+        if isinstance(command, click.Group):
+            yield from commands_of(command, f"{name} {word}")
+
+
 def test_every_command_and_option_is_documented_and_has_an_example():
     reference = CLI_REFERENCE.read_text()
-    for name, command in cli.commands.items():
-        section = reference.split(f"## fedplan {name}\n")[1].split("\n## ")[0]
+    for name, command in commands_of(cli):
+        section = reference.split(f"## {name}\n")[1].split("\n## ")[0]
         assert "Examples:" in command.get_help(click.Context(command))
         for parameter in command.params:
             shown = parameter.opts[0] if isinstance(parameter, click.Option) else parameter.metavar

@@ -17,6 +17,7 @@ from fedplan.cli.output import fail
 from fedplan.cli.plan import plan
 from fedplan.cli.plot import plot
 from fedplan.cli.profile import profile
+from fedplan.cli.prototype import prototype
 from fedplan.cli.reproduce import reproduce
 from fedplan.cli.run import run
 from fedplan.cli.show import show
@@ -42,6 +43,7 @@ def cli() -> None:
       fedplan sweep demo                          every K x E of a grid, and what each costs
       fedplan reproduce setup3 --quick            an experiment of the paper, measured again
       fedplan list                                what has been stored
+      fedplan prototype up --plain --devices 3    a Flower federation on this machine
 
     Results go to standard output, everything else to standard error. Exit codes: 0 done, 1 failed,
     2 wrong input, 3 no feasible plan, 130 interrupted.
@@ -49,7 +51,8 @@ def cli() -> None:
 
 
 for command in (
-    run, plan, profile, estimate, frontier, simulate, sweep, reproduce, list_, show, plot, export
+    run, plan, profile, estimate, frontier, simulate, sweep, reproduce, list_, show, plot, export,
+    prototype,
 ):  # fmt: skip
     cli.add_command(command)
 

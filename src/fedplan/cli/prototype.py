@@ -1,0 +1,271 @@
+"""`fedplan prototype`: a Flower federation of unequal devices, on one machine."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fedplan.cli.options import format_option
+from fedplan.cli.output import console, print_json
+from fedplan.errors import InputError
+
+if TYPE_CHECKING:
+    from fedplan.prototype import Device, Member, State
+
+name_option = click.option(
+    "--name", default="prototype", show_default=True, help="Of the prototype, for `flwr run`, too."
+)
+folder_option = click.option(
+    "--folder", metavar="DIR", help="Where its files are; without it, a folder of its name here."
+)
+devices_option = click.option(
+    "--devices",
+    "num_devices",
+    type=int,
+    metavar="N",
+    help="How many; without it 6, or as many as the profile's file has.",
+)
+profile_option = click.option(
+    "--profile",
+    default="pi-mix",
+    show_default=True,
+    metavar="PROFILE",
+    help="pi-mix, even, or a .toml file of one's own.",
+)
+
+
+@click.group()
+def prototype() -> None:
+    """Start a Flower federation of unequal devices on this machine, and remove it again.
+
+    Each device has a network namespace with its own bandwidth and a share of the processor. That
+    needs Linux, root and iproute2; --plain does without, and without limits.
+
+    \b
+    Examples:
+      fedplan prototype up --devices 6 --profile pi-mix
+      fedplan prototype up --plain --devices 3
+      fedplan prototype status
+      fedplan prototype down
+    """
+
+
+@prototype.command()
+@devices_option
+@profile_option
+@click.option("--plain", is_flag=True, help="Ordinary processes on 127.0.0.1: no limits, no TLS.")
+@name_option
+@folder_option
+@format_option
+def up(
+    num_devices: int | None,
+    profile: str,
+    plain: bool,
+    name: str,
+    folder: str | None,
+    output_format: str,
+) -> None:
+    """Start a SuperLink and a SuperNode for every device, and wait until all are connected.
+
+    It prints the line with which to run an app on them. Without --plain, traffic is encrypted and
+    SuperNodes prove who they are; keys and certificates are made where there are none.
+
+    \b
+    Examples:
+      fedplan prototype up --devices 6 --profile pi-mix
+      fedplan prototype up --profile devices.toml --name lab
+      fedplan prototype up --plain --devices 3
+    """
+    from fedplan.prototype import next_command, read_profile
+    from fedplan.prototype import up as start
+
+    place = _folder(name, folder)
+    devices = read_profile(profile, num_devices)
+    if not plain:
+        _caution(devices)
+    state = start(
+        place, name, devices, plain=plain, progress=lambda text: click.echo(text, err=True)
+    )
+    command = next_command(place, state)
+    if output_format == "json":
+        print_json({"success": True, **_as_json(place, state), "next": command})
+        return
+    click.echo(f"{len(devices)} devices are connected to {state.address}. Run an app on them:")
+    click.echo(f"  {command}")
+    click.echo("Remove them:")
+    click.echo(f"  fedplan prototype down --folder {shlex.quote(str(place))}")
+
+
+@prototype.command()
+@name_option
+@folder_option
+@format_option
+def status(name: str, folder: str | None, output_format: str) -> None:
+    """Show the devices: limits, processes, and whether they are alive.
+
+    \b
+    Examples:
+      fedplan prototype status
+      fedplan prototype status --name lab --format json
+    """
+    from fedplan.prototype import next_command
+    from fedplan.prototype import status as look
+
+    place = _folder(name, folder)
+    found = look(place)
+    if found is None:
+        if output_format == "json":
+            print_json({"success": True, "folder": str(place), "up": False})
+        else:
+            click.echo(f"There is no prototype in {place}.")
+        return
+    state, members = found
+    if output_format == "json":
+        parts = [
+            {"name": one.name, "pid": one.pid, "alive": one.pid is not None, "pids": one.pids}
+            for one in members
+        ]
+        command = next_command(place, state)
+        described = {"up": True, **_as_json(place, state), "processes": parts, "next": command}
+        print_json({"success": True, **described})
+        return
+    _print_members(state, members)
+
+
+@prototype.command()
+@name_option
+@folder_option
+@format_option
+def down(name: str, folder: str | None, output_format: str) -> None:
+    """Remove a prototype: processes, namespaces, quotas. Keys, certificates and logs stay.
+
+    It works whatever has become of the prototype, also after a crash of `up`, and more than once.
+
+    \b
+    Examples:
+      fedplan prototype down
+      fedplan prototype down --name lab
+    """
+    from fedplan.prototype import down as remove
+
+    place = _folder(name, folder)
+    removed = remove(place)
+    if output_format == "json":
+        counts = None if removed is None else asdict(removed)
+        print_json({"success": True, "folder": str(place), "removed": counts})
+    elif removed is None:
+        click.echo(f"There is no prototype in {place}: nothing to remove.")
+    else:
+        click.echo(
+            f"Removed: {removed.processes} processes, {removed.namespaces} namespaces, "
+            f"{removed.cgroups} cgroups."
+        )
+
+
+@prototype.command()
+@devices_option
+@profile_option
+@click.option(
+    "--address",
+    "addresses",
+    multiple=True,
+    metavar="HOST",
+    help="Another address of the SuperLink, an IP or a name; may be repeated.",
+)
+@name_option
+@folder_option
+@format_option
+def certs(
+    num_devices: int | None,
+    profile: str,
+    addresses: tuple[str, ...],
+    name: str,
+    folder: str | None,
+    output_format: str,
+) -> None:
+    """Make a CA, the SuperLink's certificate, and a key for every SuperNode.
+
+    What is there already is kept, so that new devices get keys and others keep theirs. `up` uses
+    these files, and makes them by itself.
+
+    \b
+    Examples:
+      fedplan prototype certs
+      fedplan prototype certs --folder lab --devices 20 --profile even --address link.lan
+    """
+    from fedplan.prototype import read_profile
+    from fedplan.prototype.certs import Certificates
+    from fedplan.prototype.machine import LINK_ADDRESS
+
+    files = Certificates(_folder(name, folder) / "certs")
+    names = [device.name for device in read_profile(profile, num_devices)]
+    made = files.make(names, [LINK_ADDRESS, "127.0.0.1", "localhost", *addresses])
+    if output_format == "json":
+        print_json({"success": True, "folder": str(files.folder), "made": list(map(str, made))})
+    else:
+        click.echo(f"Made {len(made)} files in {files.folder}" if made else "All was there.")
+
+
+def _folder(name: str, folder: str | None) -> Path:
+    from fedplan.prototype.profiles import is_name
+
+    if not is_name(name):
+        raise InputError(
+            f"--name must be lower-case letters, digits and hyphens, but got {name!r}."
+        )
+    return Path(folder if folder is not None else name)
+
+
+def _caution(devices: tuple[Device, ...]) -> None:
+    import os
+
+    cores = os.cpu_count() or 1
+    asked = sum(device.cpu or 1.0 for device in devices)
+    if asked > cores - 0.5:  # the SuperLink runs, too
+        click.echo(
+            f"Note: the devices may use {asked:.3g} cores together and there are {cores}. When all "
+            "are busy, they are slower than their profile says.",
+            err=True,
+        )
+
+
+def _as_json(place: Path, state: State) -> dict[str, Any]:
+    return {
+        "name": state.name,
+        "folder": str(place),
+        "plain": state.plain,
+        "address": state.address,
+        "devices": [asdict(device) for device in state.devices],
+    }
+
+
+def _print_members(state: State, members: list[Member]) -> None:
+    from rich.table import Table
+
+    table = Table("name", "alive", box=None)
+    for title in ("pid", "processes", "cpu", "up Mbit/s", "down Mbit/s", "delay ms"):
+        table.add_column(title, justify="right")
+    for one in members:
+        device = None if state.plain else one.device
+        limits = (
+            [_limit(device.cpu), _limit(device.up_mbit), _limit(device.down_mbit)]
+            if device
+            else ["-"] * 3
+        )
+        table.add_row(
+            one.name,
+            "no" if one.pid is None else "yes",
+            "-" if one.pid is None else str(one.pid),
+            str(len(one.pids)),
+            *limits,
+            f"{device.delay_ms:g}" if device else "-",
+        )
+    console().print(table)
+
+
+def _limit(value: float | None) -> str:
+    return "-" if value is None else f"{value:g}"
