@@ -17,12 +17,13 @@ from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Result
 
 from fedplan.errors import FedplanError, InputError, Problem
+from fedplan.flower.drift import drifted
 from fedplan.flower.exchange import Clock
-from fedplan.flower.fleet import DeviceCosts, device_costs, fleet_of, recent_by_client
 from fedplan.flower.journal import StoreJournal, load_weights, save_weights
 from fedplan.flower.metrics import Layout
 from fedplan.flower.rounds import Made, RoundRules, to_record
 from fedplan.flower.runner import FlowerRunner, State
+from fedplan.profiling import DeviceCosts, fleet_of, observed_costs
 from fedplan.records import Observation, RoundRecord, RunRecord, Status, Stop
 from fedplan.simulation import Job
 from fedplan.store import DEFAULT_URL, Store, StudyEntry
@@ -205,7 +206,7 @@ class _Work:
         if self._goal.plan is not None:
             return self._goal.plan
         observations, self._names = self._profile()
-        self._costs = device_costs(observations)
+        self._costs = observed_costs(observations).devices
         fleet = self._write_fleet(self._costs)
         pilots = DesignedPilots(
             PilotProblem(
@@ -309,9 +310,7 @@ class _Work:
         )
 
     def _better_setting(self, descent: Descent, job: Job) -> tuple[int, int] | None:
-        recent = recent_by_client(self._observed)
-        costs = {c: one.drifted(recent.get(c, ())) for c, one in self._costs.items()}
-        fleet = self._write_fleet(costs)
+        fleet = self._write_fleet(drifted(self._costs, self._observed))
         objective, constraints = self._goal.objective, self._goal.constraints
         best = plan_descent(fleet, descent, objective, constraints, max_rounds=self._num_rounds)
         if best.forecast is None:
