@@ -17,6 +17,7 @@ from fedplan.flower.drift import drifted
 from fedplan.profiling import fleet_of, observed_costs
 from fedplan.records import Observation, Stop
 from fedplan.store import Store
+from fedplan.studies.devices import observed_devices
 
 TARGET = 0.9
 
@@ -52,11 +53,12 @@ def start(federation, folder, *, kill_at=None, **options):
 
 
 def stored(folder, phase):
+    """The runs of a phase; pilots have seeds of their own."""
     with Store(f"sqlite:///{folder}/fedplan.db", readonly=True) as store:
-        (settings,) = [
-            one.settings for one in store.experiments() if one.settings.get("phase") == phase
-        ]
-        return store.find_runs(settings)
+        (study,) = store.studies()
+        runs = store.find_runs(study.experiment.settings)
+    is_pilot = [run.seed >= strategy_module.PILOT_SEEDS for run in runs]
+    return [run for run, one in zip(runs, is_pilot, strict=True) if one == (phase == "pilots")]
 
 
 @pytest.fixture(scope="module")
@@ -80,6 +82,10 @@ def test_it_profiles_pilots_plans_and_trains_to_the_target(federation, uninterru
     (run,) = stored(folder, "training")
     assert (run.clients_per_round, run.local_steps) == strategy.setting
     assert run.status == "target" and all(record.observations for record in run.rounds[1:])
+    with Store(f"sqlite:///{folder}/fedplan.db", readonly=True) as store:
+        devices = observed_devices(store, store.studies()[-1])
+    assert not devices.costs.rejected and devices.names == tuple(fleet.device)
+    np.testing.assert_allclose(devices.fleet.step_time_s, fleet.step_time_s, rtol=0.02)
 
 
 def test_a_given_plan_is_used_without_pilots(federation, simulator, tmp_path):
