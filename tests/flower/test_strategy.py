@@ -13,9 +13,11 @@ from flwr.serverapp.strategy import Result
 from fedplan import FedplanError, InputError, read_fleet
 from fedplan.flower import PlannedFedAvg, RoundRules, journal
 from fedplan.flower import strategy as strategy_module
-from fedplan.flower.fleet import device_costs, fleet_of
+from fedplan.flower.drift import drifted
+from fedplan.profiling import fleet_of, observed_costs
 from fedplan.records import Observation, Stop
 from fedplan.store import Store
+from fedplan.studies.devices import observed_devices
 
 TARGET = 0.9
 
@@ -51,11 +53,12 @@ def start(federation, folder, *, kill_at=None, **options):
 
 
 def stored(folder, phase):
+    """The runs of a phase; pilots have seeds of their own."""
     with Store(f"sqlite:///{folder}/fedplan.db", readonly=True) as store:
-        (settings,) = [
-            one.settings for one in store.experiments() if one.settings.get("phase") == phase
-        ]
-        return store.find_runs(settings)
+        (study,) = store.studies()
+        runs = store.find_runs(study.experiment.settings)
+    is_pilot = [run.seed >= strategy_module.PILOT_SEEDS for run in runs]
+    return [run for run, one in zip(runs, is_pilot, strict=True) if one == (phase == "pilots")]
 
 
 @pytest.fixture(scope="module")
@@ -79,6 +82,10 @@ def test_it_profiles_pilots_plans_and_trains_to_the_target(federation, uninterru
     (run,) = stored(folder, "training")
     assert (run.clients_per_round, run.local_steps) == strategy.setting
     assert run.status == "target" and all(record.observations for record in run.rounds[1:])
+    with Store(f"sqlite:///{folder}/fedplan.db", readonly=True) as store:
+        devices = observed_devices(store, store.studies()[-1])
+    assert not devices.costs.rejected and devices.names == tuple(fleet.device)
+    np.testing.assert_allclose(devices.fleet.step_time_s, fleet.step_time_s, rtol=0.02)
 
 
 def test_a_given_plan_is_used_without_pilots(federation, simulator, tmp_path):
@@ -250,11 +257,13 @@ def observe(client, steps, train, trip, joules=None, problem=""):
 def test_costs_are_robust_to_outliers_and_failures():
     seen = [observe(0, e, 1 + 0.5 * e, 3 + 0.5 * e, 2.0 * e) for e in (2, 10) * 5]
     seen += [observe(0, 10, 90.0, 95.0), observe(0, 2, None, None, problem="late")]
-    costs = device_costs(seen)[0]
-    assert costs.train_s.slope == pytest.approx(0.5) and costs.exchange_s == pytest.approx(2.0)
-    fleet = fleet_of({0: costs}, ["a", "b"])  # the second never answered
+    costs = observed_costs(seen).devices
+    assert costs[0].step_time_s.value == pytest.approx(0.5)
+    assert costs[0].exchange_s.value == pytest.approx(2.0)
+    fleet = fleet_of(costs, ["a", "b"])  # the second never answered
     assert fleet.step_time_s.tolist() == pytest.approx([0.5, 0.5])
     assert fleet.comm_time_s.tolist() == pytest.approx([3.0, 3.0])
-    slower = costs.drifted([observe(0, 10, 18.0, 20.0)] * 3)
-    assert slower.train_s.slope == pytest.approx(1.5) and slower.exchange_s == pytest.approx(2.0)
-    assert costs.drifted([observe(0, 10, 18.0, 20.0)]) == costs
+    slower = drifted(costs, [observe(0, 10, 18.0, 20.0)] * 3)[0]
+    assert slower.step_time_s.value == pytest.approx(1.5)
+    assert slower.exchange_s.value == pytest.approx(2.0)
+    assert drifted(costs, [observe(0, 10, 18.0, 20.0)]) == costs

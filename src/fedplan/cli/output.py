@@ -133,6 +133,20 @@ def joules(value: float) -> str:
     return f"{value / 3.6e6:,.4g} kWh"
 
 
+def small(value: float, unit: str) -> str:
+    """A small amount people can read.
+
+    >>> small(2.5961e-06, "s"), small(0.25, "J"), small(12.3, "s"), small(0.0, "s")
+    ('2.6 µs', '250 mJ', '12.3 s', '0 s')
+    """
+    if value == 0 or value >= 1:
+        return f"{value:,.3g} {unit}" if value < 1000 else f"{value:,.0f} {unit}"
+    for prefix, size in (("m", 1e-3), ("µ", 1e-6), ("n", 1e-9), ("p", 1e-12)):
+        if value >= size:
+            return f"{value / size:.3g} {prefix}{unit}"
+    return f"{value:.3g} {unit}"
+
+
 def difference(ratio: float) -> str:
     """A cost against the plan's.
 

@@ -30,13 +30,15 @@ def read_checked(read: Callable[[], T], *checks: Callable[[], None]) -> T:
     return found
 
 
-def build(study: Study, *, download: bool, quiet: bool) -> Experiment:
+def build(
+    study: Study, *, download: bool, quiet: bool, federation: str | None = None
+) -> Experiment:
     """The study's experiment, its data fetched first where that was asked for."""
     from fedplan.studies.building import build_experiment
 
     if download:
         fetch_data([study], quiet=quiet)
-    return build_experiment(study)
+    return build_experiment(study, federation=federation)
 
 
 def fetch_data(studies: Iterable[Study], *, quiet: bool) -> None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 import socket
+from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
+from fedplan.cli.observed_fleet import show_fleet
 from fedplan.cli.options import download_option, format_option, quiet_option
-from fedplan.cli.output import console, print_json
+from fedplan.cli.output import console, print_json, small
 from fedplan.cli.preparing import compiling, fetch_data
 from fedplan.errors import Collector
 
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 _OWN_ADDRESS = "127.0.0.1:8765"
 _WITH_LISTEN = ("listen", "allow_network", "output_format", "quiet")
+_WITH_FLEET_FROM = ("fleet_from", "study", "output", "output_format", "quiet")
 
 
 @click.command()
@@ -57,6 +60,11 @@ _WITH_LISTEN = ("listen", "allow_network", "output_format", "quiet")
     metavar="[HOST:PORT]",
     help=f"Be the server of others' measurements [{_OWN_ADDRESS}].",
 )
+@click.option(
+    "--fleet-from",
+    metavar="URL",
+    help="Measure nothing: the whole fleet, from the live runs in this store.",
+)
 @click.option("--allow-network", is_flag=True, help="Let --listen be reached from other machines.")
 @format_option
 @download_option
@@ -79,6 +87,9 @@ def profile(
     of the model, 4 bytes a parameter. STUDY is a study file (TOML) or one that is built in: demo,
     setup1, setup2, setup3. KEY=VALUE takes the place of what it says.
 
+    With --fleet-from, STUDY is one that was trained on a live federation: all its devices, by the
+    rounds they took part in. Without STUDY it is the latest.
+
     \b
     Examples:
       fedplan profile
@@ -86,9 +97,18 @@ def profile(
       fedplan profile --listen 0.0.0.0:8765 --allow-network        on the server
       fedplan profile study.toml --server 10.0.0.5:8765 -o fleet.csv   on every device
       fedplan profile --meter constant:4.5 --comm-time-s 2 --format json
+      fedplan profile --fleet-from sqlite:///fedplan.db --output fleet.csv
     """
     if options["listen"] is not None:
-        _listen(context, options, output_format, quiet=quiet)
+        _refuse_others(context, _WITH_LISTEN, "--listen, which only serves")
+        _listen(options, output_format, quiet=quiet)
+        return
+    if options["fleet_from"] is not None:
+        _refuse_others(context, _WITH_FLEET_FROM, "--fleet-from, which measures nothing")
+        named = context.get_parameter_source("study") == ParameterSource.COMMANDLINE
+        show_fleet(
+            options["fleet_from"], study if named else None, options["output"], output_format
+        )
         return
     if "=" in study:  # no study was named: it is an override of the default one
         study, overrides = "demo", (study, *overrides)
@@ -212,23 +232,23 @@ def _check_exchange(options: dict[str, Any], collector: Collector) -> None:
         collector.add(f"--bandwidth-mbps must be a finite number > 0, but got {bandwidth}.")
 
 
-def _listen(
-    context: click.Context, options: dict[str, Any], output_format: str, *, quiet: bool
-) -> None:
-    """Serve until interrupted."""
-    from fedplan.profiling.transfer import Address, open_listener, parse_address, serve
-
+def _refuse_others(context: click.Context, allowed: Collection[str], what: str) -> None:
+    """Refuse every argument and option that does not go with this one."""
     collector = Collector()
     for parameter in context.command.params:
         name = parameter.name or ""
         given = context.get_parameter_source(name) == ParameterSource.COMMANDLINE
-        if given and name not in _WITH_LISTEN:
-            shown = parameter.opts[0] if isinstance(parameter, click.Option) else name.upper()
-            collector.add(f"{shown} does not go with --listen, which only serves.")
-    address = collector.attempt(lambda: parse_address(options["listen"], "--listen"))
+        if given and name not in allowed:
+            shown = parameter.opts[0] if isinstance(parameter, click.Option) else parameter.metavar
+            collector.add(f"{shown} does not go with {what}.")
     collector.finish()
-    if address is None:
-        raise AssertionError("an address that cannot be read is a noted problem")
+
+
+def _listen(options: dict[str, Any], output_format: str, *, quiet: bool) -> None:
+    """Serve until interrupted."""
+    from fedplan.profiling.transfer import Address, open_listener, parse_address, serve
+
+    address = parse_address(options["listen"], "--listen")
     with open_listener(address, allow_network=options["allow_network"]) as listener:
         bound = Address(*listener.getsockname()[:2])
         if output_format == "json":
@@ -319,7 +339,7 @@ def _print_table(
         f"{training.num_parameters:,} parameters, {answer['model_bytes']:,} bytes",
     )
     facts.add_row("local step", f"[bold]{_shown(result.step_time_s, 's')}[/]")
-    facts.add_row("besides, a call", _small(result.steps.fixed_time_s, "s"))
+    facts.add_row("besides, a call", small(result.steps.fixed_time_s, "s"))
     how = {None: "unknown", "measured": "", "bandwidth": "by the bandwidth", "stated": "as stated"}
     exchange = how[request.comm_source]
     if result.comm_time_s is not None:
@@ -348,19 +368,5 @@ def _print_table(
 
 
 def _shown(measured: Measured, unit: str) -> str:
-    value = _small(measured.value, unit)
+    value = small(measured.value, unit)
     return f"{value} ± {measured.spread:.1%}" if measured.spread else value
-
-
-def _small(value: float, unit: str) -> str:
-    """A small amount people can read.
-
-    >>> _small(2.5961e-06, "s"), _small(0.25, "J"), _small(12.3, "s"), _small(0.0, "s")
-    ('2.6 µs', '250 mJ', '12.3 s', '0 s')
-    """
-    if value == 0 or value >= 1:
-        return f"{value:,.3g} {unit}" if value < 1000 else f"{value:,.0f} {unit}"
-    for prefix, size in (("m", 1e-3), ("µ", 1e-6), ("n", 1e-9), ("p", 1e-12)):
-        if value >= size:
-            return f"{value / size:.3g} {prefix}{unit}"
-    return f"{value:.3g} {unit}"

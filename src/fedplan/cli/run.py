@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -26,18 +27,28 @@ from fedplan.cli.output import (
 )
 from fedplan.cli.preparing import build, compile_kernels, read_checked
 from fedplan.cli.progress import step_bar
+from fedplan.errors import InputError
 
 if TYPE_CHECKING:
     from fedplan.studies.building import Experiment
     from fedplan.studies.workflow import Bill, Outcome
 
 _NEEDED = ("target-loss", "fleet")
+_NEEDED_LIVE = ("target-loss",)  # real devices are profiled
 _EXIT_CODES = {"reached": 0, "infeasible": 3}
 
 
 @click.command()
 @click.argument("study", metavar="[STUDY]", default="demo")
 @click.argument("overrides", metavar="[KEY=VALUE]...", nargs=-1)
+@click.option(
+    "--runner",
+    type=click.Choice(["simulator", "flower"]),
+    default="simulator",
+    show_default=True,
+    help="What trains: simulated clients, or the nodes of a Flower federation.",
+)
+@click.option("--federation", metavar="NAME", help="With flower: the connection of `flwr run`.")
 @store_options
 @plot_option
 @click.option("--report", metavar="FILE", help="Also write it all down, as Markdown: .md.")
@@ -47,6 +58,8 @@ _EXIT_CODES = {"reached": 0, "infeasible": 3}
 def run(
     study: str,
     overrides: tuple[str, ...],
+    runner: str,
+    federation: str | None,
     store_url: str,
     output_format: str,
     plot: str | None,
@@ -63,12 +76,16 @@ def run(
     STUDY is a study file (TOML) or one that is built in: demo, setup1, setup2, setup3. KEY=VALUE
     takes the place of what it says.
 
+    With --runner flower the same study is run on a live federation of Flower's, client k on the
+    node with partition-id k. Seconds are real ones then, and its devices are profiled first.
+
     \b
     Examples:
       fedplan run
       fedplan run setup3 energy-weight=0.5 --plot setup3.png --report setup3.md
       fedplan run setup1 pilots=paper
       fedplan run study.toml deadline-s=3600 --format json
+      fedplan run study.toml --runner flower --federation lab
 
     Exit codes: 0 the target was reached, 1 it was not, 2 wrong input, 3 no feasible plan.
     """
@@ -78,8 +95,10 @@ def run(
 
     if "=" in study:  # no study was named: it is an override of the default one
         study, overrides = "demo", (study, *overrides)
+    live = runner == "flower"
     read = read_checked(
-        lambda: read_study(study, overrides, required=_NEEDED),
+        lambda: read_study(study, overrides, required=_NEEDED_LIVE if live else _NEEDED),
+        lambda: _check_runner(live, federation),
         lambda: check_plot(plot),
         lambda: check_file(report, (".md",)),
     )
@@ -87,11 +106,14 @@ def run(
     from fedplan.studies.report import report_text
     from fedplan.studies.workflow import run_study
 
-    experiment = build(read, download=download, quiet=quiet)
-    with Store(store_url) as store:
-        compile_kernels(experiment, quiet=quiet)
-        with step_bar(quiet=quiet) as progress:
-            outcome = run_study(experiment, store, report=progress)
+    experiment = build(read, download=download, quiet=quiet, federation=federation)
+    if federation is not None:
+        experiment, outcome = _run_live(experiment, federation, store_url, quiet=quiet)
+    else:
+        with Store(store_url) as store:
+            compile_kernels(experiment, quiet=quiet)
+            with step_bar(quiet=quiet) as progress:
+                outcome = run_study(experiment, store, report=progress)
     if plot is not None and any(one.final_loss is not None for one in outcome.pilots):
         draw_outcome(experiment, outcome, plot)
     if report is not None:
@@ -105,6 +127,36 @@ def run(
         _print_table(experiment, outcome)
     if code := _EXIT_CODES.get(outcome.status, 1):
         raise click.exceptions.Exit(code)
+
+
+def _check_runner(live: bool, federation: str | None) -> None:
+    if live and federation is None:
+        raise InputError(
+            "--runner flower needs --federation NAME: a [superlink.NAME] in Flower's config.toml."
+        )
+    if federation is not None and not live:
+        raise InputError("--federation goes with --runner flower.")
+    if live:
+        import_module("fedplan.flower")  # says what to install where Flower is missing
+
+
+def _run_live(
+    experiment: Experiment, federation: str, store_url: str, *, quiet: bool
+) -> tuple[Experiment, Outcome]:
+    """Have the federation run it; what came of that is in the store, with the devices it has."""
+    from fedplan.flower.launch import launch_study
+    from fedplan.store import Store
+    from fedplan.studies.devices import with_devices
+    from fedplan.studies.workflow import recall_study
+
+    def follow(line: str) -> None:
+        if not quiet:
+            click.echo(line, err=True, nl=False)
+
+    launch_study(experiment.study, federation, store_url, follow=follow)
+    with Store(store_url) as store:
+        profiled = with_devices(experiment, store)
+        return profiled, recall_study(profiled, store)
 
 
 def draw_outcome(experiment: Experiment, outcome: Outcome, path: str) -> None:

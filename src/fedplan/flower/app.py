@@ -17,8 +17,8 @@ from fedplan.flower.client import MeasuredClientApp, local_steps
 from fedplan.flower.metrics import LEARNING_RATE, NUM_EXAMPLES, SEED, SERVER_ROUND
 from fedplan.models import Learner
 from fedplan.models.learner import FloatArray
-from fedplan.studies import read_study
 from fedplan.studies.building import build_data, build_learner
+from fedplan.studies.config import study_from_text
 
 WEIGHTS = "weights"
 
@@ -76,11 +76,11 @@ def _number(value: Any) -> float:
 
 
 @cache
-def _learner(study: str) -> Learner:
-    described = read_study(study)
+def _learner(text: str) -> Learner:
+    described = study_from_text(text)
     data = build_data(described.task)
     return build_learner(described.task, described.training, data)
 
 
-# What Flower loads: components.clientapp = "fedplan.flower.app:app", with `study` in its config.
+# What Flower loads on the nodes of `fedplan run --runner flower`; `launch.py` has its config.
 app = client_app(lambda context: _learner(str(context.run_config["study"])))

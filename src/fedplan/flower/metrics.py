@@ -188,7 +188,7 @@ class Border:
         return Contribution(
             weights=weights,
             examples=examples,
-            train_seconds=seconds,
+            train_seconds=min(seconds, round_trip_seconds),  # the slack is the clocks'
             joules=joules,
             metrics={
                 key: number

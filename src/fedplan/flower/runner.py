@@ -45,10 +45,6 @@ class Journal(Protocol):
         """Keep one more round, and the model after it."""
         ...
 
-    def finish(self, run: RunRecord) -> None:
-        """Keep how a run has ended."""
-        ...
-
 
 # Told of every round as it ends; where it returns True, the run stops there, unfinished.
 Report = Callable[[Job, Made], bool | None]
@@ -57,6 +53,7 @@ Report = Callable[[Job, Made], bool | None]
 class FlowerRunner:
     """Trains on the nodes of a grid, from `initial_arrays`.
 
+    initial_arrays : of any run, or a function of its seed.
     evaluate : loss and accuracy (or None) of the model after a round; None asks all clients to
         evaluate, and takes the mean of `loss_metric` and `accuracy_metric`, by examples.
     learning_rate : sent to the clients as `learning-rate`, for every round its own.
@@ -71,7 +68,7 @@ class FlowerRunner:
     def __init__(
         self,
         grid: Grid,
-        initial_arrays: ArrayRecord,
+        initial_arrays: ArrayRecord | Callable[[int], ArrayRecord],
         *,
         evaluate: Evaluate | None = None,
         learning_rate: LearningRate | None = None,
@@ -87,7 +84,8 @@ class FlowerRunner:
     ) -> None:
         self.journal, self.report = journal, report
         self.weights: Weights = {}  # after the last round of the last run
-        self._layout = Layout(initial_arrays)
+        self._initial = initial_arrays
+        self._layout = Layout(self._initial_for(0))
         rules = rules or RoundRules()
         post = Post(grid, clock or WallClock())
         self._rounds = Rounds(
@@ -114,9 +112,9 @@ class FlowerRunner:
         """How long a round waits, and what makes it count."""
         return self._rounds.rules
 
-    def wait_for(self, clients: int) -> int:
+    def wait_for(self, clients: int, seconds: float | None = None) -> int:
         """How many clients are there, once there are so many or the wait is over."""
-        self._roster.wait_for(clients, self.rules.wait_s)
+        self._roster.wait_for(clients, self.rules.wait_s if seconds is None else seconds)
         self._roster.settle()
         return len(self._roster.present)
 
@@ -136,10 +134,7 @@ class FlowerRunner:
         """Train with K clients a round and E local steps until `stop` says so."""
         self._check(clients_per_round, local_steps, stop)
         job = Job(clients_per_round=clients_per_round, local_steps=local_steps, seed=seed)
-        run = self._continue(job, stop, self.journal.recall(job) if self.journal else None)
-        if self.journal is not None and run.status != "unfinished":
-            self.journal.finish(run)
-        return run
+        return self._continue(job, stop, self.journal.recall(job) if self.journal else None)
 
     def probe(self, local_steps: int) -> tuple[Observation, ...]:
         """Have every client there train once, from the first weights; nothing is averaged."""
@@ -149,6 +144,9 @@ class FlowerRunner:
         )
         return tuple(observations)
 
+    def _initial_for(self, seed: int) -> ArrayRecord:
+        return self._initial(seed) if callable(self._initial) else self._initial
+
     def _continue(self, job: Job, stop: Stop, state: State | None) -> RunRecord:
         begun = RunRecord(
             clients_per_round=job.clients_per_round,
@@ -157,7 +155,7 @@ class FlowerRunner:
             status="unfinished",
             rounds=state.rounds if state else (),
         )
-        self.weights = state.weights if state else self._layout.arrays
+        self.weights = state.weights if state else Layout(self._initial_for(job.seed)).arrays
         if (ended := begun.until(stop)) is not None:
             return ended
         watch = _watching(stop, begun.rounds)

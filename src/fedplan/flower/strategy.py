@@ -17,17 +17,23 @@ from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Result
 
 from fedplan.errors import FedplanError, InputError, Problem
+from fedplan.flower.drift import drifted
+from fedplan.flower.engine import FlowerEngine
 from fedplan.flower.exchange import Clock
-from fedplan.flower.fleet import DeviceCosts, device_costs, fleet_of, recent_by_client
 from fedplan.flower.journal import StoreJournal, load_weights, save_weights
 from fedplan.flower.metrics import Layout
+from fedplan.flower.profile import profile_clients
 from fedplan.flower.rounds import Made, RoundRules, to_record
 from fedplan.flower.runner import FlowerRunner, State
+from fedplan.profiling import DeviceCosts, fleet_of
 from fedplan.records import Observation, RoundRecord, RunRecord, Status, Stop
 from fedplan.simulation import Job
 from fedplan.store import DEFAULT_URL, Store, StudyEntry
 from fedplan.store.database import path_of
+from fedplan.studies.archive import Archive
+from fedplan.studies.devices import find_names, save_names
 from fedplan.studies.pilots import DesignedPilots, PilotProblem
+from fedplan.studies.workflow import run_pilots
 from fedplan.tables import write_fleet
 from fedplan.theory.constraints import Constraints
 from fedplan.theory.cost import Objective
@@ -37,7 +43,6 @@ from fedplan.theory.fleet import Fleet
 from fedplan.theory.learning_rate import LearningRate
 
 LOG = logging.getLogger(__name__)
-PROFILE_STEPS = (2, 10)  # two numbers of steps tell what a step takes from what a round does
 REPLAN_EVERY = 10  # rounds
 DRIFT = 0.1  # a plan that has become dearer than the best by more than this share is changed
 PILOT_BUDGET = 0.8  # of what training costs; further stages of pilots keep to it
@@ -154,7 +159,7 @@ class PlannedFedAvg:
                 evaluate_config=evaluate_config,
                 loss_metric=self._metrics[0],
                 accuracy_metric=self._metrics[1],
-                names=store.find_step(entry, "clients") or (),
+                names=find_names(store, entry),
                 clock=self._clock,
             )
             work = _Work(self._goal, num_rounds, runner, store, entry, self.folder)
@@ -204,8 +209,8 @@ class _Work:
         self._meet_clients()
         if self._goal.plan is not None:
             return self._goal.plan
-        observations, self._names = self._profile()
-        self._costs = device_costs(observations)
+        profile = profile_clients(self._runner, self._store, self._entry)
+        self._costs, self._names = profile.costs.devices, profile.names
         fleet = self._write_fleet(self._costs)
         pilots = DesignedPilots(
             PilotProblem(
@@ -220,15 +225,8 @@ class _Work:
             PILOT_BUDGET,
         )
         self._runner.journal = self._journal("pilots")
-        while (trial := pilots.ask()) is not None:
-            job = trial.job
-            LOG.info("Pilot: %d clients, %d steps", job.clients_per_round, job.local_steps)
-            run = self._runner.run(
-                job.clients_per_round, job.local_steps, trial.stop, seed=job.seed
-            )
-            if run.status == "unavailable":
-                raise FedplanError(f"A pilot could not be made. {run.message}")
-            pilots.tell(run)
+        settings = self._entry.experiment.settings
+        run_pilots(pilots, Archive(FlowerEngine(self._runner), self._store, lambda _stop: settings))
         choice = pilots.choice
         LOG.info("%s", choice.message)
         if choice.setting is None:
@@ -252,6 +250,7 @@ class _Work:
                 break
             setting = self._next
             self._switch(journal, State(rounds=run.rounds, weights=self._runner.weights), setting)
+        journal.finish(run)
         self._note_clients()
         self._result.arrays = to_record(self._runner.weights)
         return run, self._result
@@ -309,9 +308,7 @@ class _Work:
         )
 
     def _better_setting(self, descent: Descent, job: Job) -> tuple[int, int] | None:
-        recent = recent_by_client(self._observed)
-        costs = {c: one.drifted(recent.get(c, ())) for c, one in self._costs.items()}
-        fleet = self._write_fleet(costs)
+        fleet = self._write_fleet(drifted(self._costs, self._observed))
         objective, constraints = self._goal.objective, self._goal.constraints
         best = plan_descent(fleet, descent, objective, constraints, max_rounds=self._num_rounds)
         if best.forecast is None:
@@ -322,20 +319,6 @@ class _Work:
         if not now > (1.0 + DRIFT) * chosen.cost or math.isinf(chosen.cost):
             return None
         return chosen.clients_per_round, chosen.local_steps
-
-    def _profile(self) -> tuple[list[Observation], tuple[str, ...]]:
-        """A short training of every client with two numbers of steps, and who they were.
-
-        Asked for once a study: were it to change with who is there after a restart, so would the
-        pilots, and those that were made would be for nothing.
-        """
-        known = self._store.find_step(self._entry, "profile")
-        if known is None:
-            LOG.info("Profile: %d clients", len(self._runner.names))
-            seen = [asdict(one) for steps in PROFILE_STEPS for one in self._runner.probe(steps)]
-            known = {"clients": list(self._runner.names), "observations": seen}
-            self._store.save_step(self._entry, "profile", known)
-        return [Observation(**one) for one in known["observations"]], tuple(known["clients"])
 
     def _write_fleet(self, costs: Mapping[int, DeviceCosts]) -> Fleet:
         fleet = fleet_of(costs, self._names)
@@ -353,11 +336,10 @@ class _Work:
         self._note_clients()
 
     def _note_clients(self) -> None:
-        self._store.save_step(self._entry, "clients", list(self._runner.names))
+        save_names(self._store, self._entry, self._runner.names)
 
     def _journal(self, phase: str) -> StoreJournal:
-        experiment = {**self._entry.experiment.settings, "phase": phase}
-        return StoreJournal(self._store, experiment, self._folder / phase)
+        return StoreJournal(self._store, self._entry.experiment.settings, self._folder / phase)
 
 
 def read_plan(path: str | os.PathLike[str]) -> tuple[int, int]:

@@ -2,8 +2,9 @@
 
 from fedplan.profiling.device import read_row, write_row
 from fedplan.profiling.meters import Meter, find_meter, metered
+from fedplan.profiling.observed import DeviceCosts, ObservedCosts, fleet_of, observed_costs
 from fedplan.profiling.profile import Profile, profile_device
-from fedplan.profiling.regression import DeviceCosts, Measured, Observation, observed_costs
+from fedplan.profiling.regression import Measured
 from fedplan.profiling.timing import StepTiming, time_steps
 from fedplan.profiling.transfer import ExchangeTiming, open_listener, serve, time_exchanges
 
@@ -12,10 +13,11 @@ __all__ = [
     "ExchangeTiming",
     "Measured",
     "Meter",
-    "Observation",
+    "ObservedCosts",
     "Profile",
     "StepTiming",
     "find_meter",
+    "fleet_of",
     "metered",
     "observed_costs",
     "open_listener",

@@ -78,7 +78,7 @@ class Simulator:
         evaluation: Evaluation | None = None,
     ) -> None:
         self.num_clients = len(learner.sizes)
-        self._learner = learner
+        self.learner = learner
         self._learning_rate = learning_rate
         self._clock = None if fleet is None else Clock(fleet, self.num_clients)
         self._evaluation = evaluation or Evaluation()
@@ -90,9 +90,9 @@ class Simulator:
 
     def warm_up(self) -> None:
         """Compile what a run needs, or read it from the disk: seconds the first time."""
-        weights = self._learner.initial(0)
+        weights = self.learner.initial(0)
         self._train(weights, clients_per_round=1, steps=1, seed=0, round_=1)
-        self._learner.evaluate(weights, self._learner.samples(np.zeros(1, dtype=np.int64)))
+        self.learner.evaluate(weights, self.learner.samples(np.zeros(1, dtype=np.int64)))
 
     def run(
         self,
@@ -108,7 +108,7 @@ class Simulator:
         rounds: list[RoundRecord] = []
         status: Status | None = None
         watch = Watch(stop)
-        weights = self._learner.initial(seed)
+        weights = self.learner.initial(seed)
         cohort: tuple[int, ...] = ()
         near = False
         while status is None:
@@ -202,8 +202,8 @@ class Simulator:
         self, weights: FloatArray, clients_per_round: int, steps: int, seed: int, round_: int
     ) -> tuple[int, ...]:
         cohort = draw_cohort(seed, round_, self.num_clients, clients_per_round)
-        sizes = self._learner.sizes[cohort]
-        self._learner.train_round(
+        sizes = self.learner.sizes[cohort]
+        self.learner.train_round(
             weights,
             cohort,
             sizes / sizes.sum(),
@@ -223,9 +223,9 @@ class Simulator:
         """Loss and accuracy, on all samples where it matters."""
         if not np.isfinite(weights).all():
             return math.nan, math.nan
-        loss, accuracy = self._learner.evaluate(weights, self._some)
+        loss, accuracy = self.learner.evaluate(weights, self._some)
         if self._some is not self._all and (last or stop.is_near(loss, NEAR)):
-            loss, accuracy = self._learner.evaluate(weights, self._all)
+            loss, accuracy = self.learner.evaluate(weights, self._all)
         return loss, accuracy
 
     def _check(self, clients_per_round: int, local_steps: int, stop: Stop) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +10,7 @@ from fedplan.errors import Collector, InputError, Problem
 from fedplan.models import Learner, LeNet5, Logistic
 from fedplan.records import Stop
 from fedplan.simulation import Clock, Evaluation, Job, LearningRate, Simulator
-from fedplan.store import Store
+from fedplan.store import Store, StudyEntry
 from fedplan.studies.archive import Archive, Engine
 from fedplan.studies.config import (
     LIMIT_KEYS,
@@ -21,7 +21,7 @@ from fedplan.studies.config import (
     TaskTable,
     TrainingTable,
 )
-from fedplan.studies.identity import experiment_settings, run_settings
+from fedplan.studies.identity import experiment_settings, live_settings, run_settings
 from fedplan.studies.jobs import make_jobs
 from fedplan.tables import read_fleet
 from fedplan.tasks import (
@@ -49,9 +49,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Experiment:
-    """A study, ready to be simulated.
+    """A study, ready to be run.
 
     settings : what makes its runs comparable with others in a store.
+    federation : the live one that trains; None where clients are simulated.
     """
 
     study: Study
@@ -63,21 +64,30 @@ class Experiment:
     objective: Objective
     constraints: Constraints
     settings: dict[str, Any]
+    federation: str | None = None
 
     @property
     def num_clients(self) -> int:
         """Clients N."""
         return self.simulator.num_clients
 
+    def save(self, store: Store) -> StudyEntry:
+        """Keep the study in a store, or find it again there."""
+        return store.save_study(self.study.name, self.study.configuration(), self.settings)
+
     def archive(self, store: Store, engine: Engine | None = None) -> Archive:
         """The study's runs in a store; the simulator makes those that are missing."""
         engine = engine or self.simulator
-        clock = None if self.fleet is None else Clock(self.fleet, engine.num_clients)
+        clock = None
+        if self.fleet is not None and self.federation is None:  # real seconds are what they are
+            clock = Clock(self.fleet, engine.num_clients)
         return Archive(engine, store, partial(run_settings, self.settings), clock)
 
 
-def build_experiment(study: Study) -> Experiment:
+def build_experiment(study: Study, *, federation: str | None = None) -> Experiment:
     """Load or draw the data and the devices, and make a simulator of them.
+
+    federation : the live one that is to train; its devices are real, and the study's are left out.
 
     What is wrong with each of them is said at once.
 
@@ -86,8 +96,12 @@ def build_experiment(study: Study) -> Experiment:
     >>> experiment.data_name, experiment.simulator.num_clients
     ('Synthetic(1, 1)', 20)
     """
+    if federation is not None:
+        study = replace(study, fleet=None)
     training = study.training
     learner, fleet, name, settings = _load(study)
+    if federation is not None:
+        settings = live_settings(settings, federation)
     rate = LearningRate(
         initial=training.learning_rate, schedule=training.schedule, decay=training.decay
     )
@@ -102,6 +116,7 @@ def build_experiment(study: Study) -> Experiment:
         objective=build_objective(study.objective),
         constraints=build_constraints(study.objective),
         settings=settings,
+        federation=federation,
     )
 
 

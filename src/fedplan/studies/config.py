@@ -5,10 +5,12 @@ Every key stands in one table alone, so that `key=value` on the command line is 
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -271,6 +273,14 @@ class Study:
             if table is not None
         }
 
+    def to_text(self) -> str:
+        """The whole study in one line, for programs elsewhere; `study_from_text` reads it."""
+        task = self.task
+        if task.data not in DATA_SETS:
+            task = task.model_copy(update={"data": str(Path(task.data).absolute())})
+        tables = replace(self, task=task).configuration()
+        return json.dumps({"name": self.name, "tables": tables}, ensure_ascii=False)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
@@ -332,6 +342,12 @@ def make_study(name: str, tables: Mapping[str, Mapping[str, Any]]) -> Study:
         objective=ObjectiveTable.model_validate(tables.get("objective", {})),
         planning=PlanningTable.model_validate(tables.get("planning", {})),
     )
+
+
+def study_from_text(text: str) -> Study:
+    """The study that `Study.to_text` wrote down."""
+    written = json.loads(text)
+    return make_study(written["name"], written["tables"])
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:

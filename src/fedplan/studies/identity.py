@@ -42,6 +42,15 @@ def experiment_settings(study: Study, data: FederatedData) -> dict[str, Any]:
     return settings
 
 
+def live_settings(settings: Mapping[str, Any], federation: str) -> dict[str, Any]:
+    """The settings of the same study on a live federation, whose rounds are all evaluated.
+
+    Not comparable with simulated runs: their seconds are made up, and nobody in them ever fails.
+    """
+    training = {**settings["training"], "evaluate_every": 1, "evaluate_subset": None}
+    return {**settings, "training": training, "engine": "flower", "federation": federation}
+
+
 def run_settings(settings: Mapping[str, Any], stop: Stop) -> Mapping[str, Any]:
     """These settings, and when a run ends where that changes its losses.
 

@@ -16,7 +16,7 @@ from fedplan.errors import InputError
 from fedplan.records import RoundRecord, RunRecord
 from fedplan.simulation import Job
 from fedplan.store import Store
-from fedplan.studies.archive import Archive, NoEngine
+from fedplan.studies.archive import Archive, Engine, NoEngine
 from fedplan.studies.building import Experiment
 from fedplan.studies.jobs import make_jobs
 from fedplan.studies.paper_pilots import PaperPilots
@@ -107,20 +107,25 @@ class Outcome:
         return low <= self.measured.rounds <= high
 
 
-def run_study(experiment: Experiment, store: Store, *, report: Report | None = None) -> Outcome:
+def run_study(
+    experiment: Experiment,
+    store: Store,
+    *,
+    engine: Engine | None = None,
+    report: Report | None = None,
+) -> Outcome:
     """Pilot, plan, train and verify; `report` hears the step's name and every round.
 
-    What is in the store already is not trained again.
+    What is in the store already is not trained again; the rest the engine makes, the simulator
+    without one.
     """
     problem = pilot_problem(experiment)
-    entry = store.save_study(
-        experiment.study.name, experiment.study.configuration(), experiment.settings
-    )
+    entry = experiment.save(store)
 
     def note(step: str, value: Any) -> None:
         store.save_step(entry, step, value)
 
-    return _follow(experiment, problem, experiment.archive(store), note, report)
+    return _follow(experiment, problem, experiment.archive(store, engine), note, report)
 
 
 def recall_study(experiment: Experiment, store: Store) -> Outcome:

@@ -1,0 +1,167 @@
+"""A ServerApp for fedplan's own studies: pilots, plan, training and check on a live federation."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from flwr.app import ArrayRecord, Context
+from flwr.serverapp import Grid, ServerApp
+
+from fedplan.atomic import draft_of
+from fedplan.errors import FedplanError, InputError
+from fedplan.flower.app import pack, unpack
+from fedplan.flower.engine import FlowerEngine
+from fedplan.flower.exchange import Clock, WallClock
+from fedplan.flower.journal import StoreJournal
+from fedplan.flower.profile import profile_clients
+from fedplan.flower.runner import FlowerRunner
+from fedplan.records import RoundRecord
+from fedplan.simulation import Job
+from fedplan.store import Store
+from fedplan.strictjson import to_json
+from fedplan.studies.building import Experiment, build_experiment
+from fedplan.studies.config import study_from_text
+from fedplan.studies.devices import save_names
+from fedplan.studies.workflow import Outcome, run_study
+
+LOG = logging.getLogger(__name__)
+MEETING_S = 60.0  # for the nodes to be there, before anything begins
+_POLL_S = 1.0
+
+
+def run_live_study(
+    grid: Grid,
+    experiment: Experiment,
+    store: Store,
+    folder: Path,
+    *,
+    report: Callable[[str, Job, RoundRecord], None] | None = None,
+    clock: Clock | None = None,
+) -> Outcome:
+    """Run a study on the nodes of a grid, its client k being the node with partition-id k.
+
+    folder : for the models of runs under way. What store and folder have is not trained again.
+    """
+    learner, samples = experiment.simulator.learner, experiment.simulator.learner.samples()
+
+    def evaluate(_round: int, arrays: ArrayRecord) -> tuple[float, float | None]:
+        return learner.evaluate(unpack(arrays), samples)
+
+    entry = experiment.save(store)
+    runner = FlowerRunner(
+        grid,
+        lambda seed: pack(learner.initial(seed)),
+        evaluate=evaluate,
+        learning_rate=experiment.rate,
+        names=[f"partition-{client}" for client in range(experiment.num_clients)],
+        journal=StoreJournal(store, experiment.settings, folder),
+        clock=clock,
+    )
+    _meet(runner, experiment.num_clients)
+    save_names(store, entry, runner.names)
+    devices = profile_clients(runner, store, entry)
+    live = replace(experiment, fleet=devices.fleet)
+    return run_study(live, store, engine=FlowerEngine(runner), report=report)
+
+
+def _meet(runner: FlowerRunner, clients: int) -> None:
+    """Wait for a node a client; one more or less would be another study."""
+    there = runner.wait_for(clients, MEETING_S)
+    strangers = runner.names[clients:]
+    if there == clients and not strangers:
+        return
+    message = (
+        f"The study has {clients} clients, and needs a node for each, with the partition-ids 0 to "
+        f"{clients - 1}; the federation has {there} nodes"
+    )
+    if strangers:
+        message += f", {', '.join(strangers)} among them"
+    raise FedplanError(f"{message}. Start or stop nodes, or change num-clients.")
+
+
+app = ServerApp()
+
+
+@app.main()
+def main(grid: Grid, context: Context) -> None:
+    """Run the study of the run config, and leave an answer for the command that waits for it."""
+    config = {name: str(value) for name, value in context.run_config.items()}
+    _show_log()
+    desk = Path(config["desk"])
+    if not desk.is_dir():
+        raise FedplanError(
+            f"{desk} is not here: `fedplan run` must be typed on the machine of the SuperLink."
+        )
+    answer: dict[str, object] = {"success": True}
+    try:
+        study = study_from_text(config["study"])
+        experiment = build_experiment(study, federation=config["federation"])
+        with Store(config["store"]) as store:
+            entry = experiment.save(store)
+            folder = Path(config["models"]) / f"{study.name}-{entry.experiment.fingerprint[:12]}"
+            with _alone(folder, desk):
+                run_live_study(grid, experiment, store, folder, report=_reporter(desk))
+    except FedplanError as error:
+        LOG.error("%s", error)  # noqa: TRY400
+        problems = [str(one) for one in error.problems] if isinstance(error, InputError) else None
+        answer = {"success": False, "message": str(error), "problems": problems}
+    if desk.is_dir():
+        with draft_of(desk / "answer.json") as draft:
+            draft.write_text(to_json(answer), encoding="utf-8")
+
+
+def _show_log() -> None:
+    """Let what fedplan logs be seen by whoever follows the run: Flower hands on standard error."""
+    logger, lines = logging.getLogger("fedplan"), logging.StreamHandler()
+    lines.setFormatter(logging.Formatter("fedplan: %(message)s"))
+    logger.addHandler(lines)
+    logger.setLevel(logging.INFO)
+
+
+def _reporter(desk: Path) -> Callable[[str, Job, RoundRecord], None]:
+    def report(step: str, job: Job, record: RoundRecord) -> None:
+        loss = "-" if record.loss is None else f"{record.loss:.4g}"
+        LOG.info(
+            "%s: %d clients, %d steps, round %d, loss %s, %.3g s",
+            step, job.clients_per_round, job.local_steps, record.round, loss, record.seconds,
+        )  # fmt: skip
+        _check_desk(desk)
+
+    return report
+
+
+def _check_desk(desk: Path) -> None:
+    """End where the command has: nobody would wait for the rest."""
+    if not desk.is_dir():
+        raise FedplanError("The command that began this has ended. Type it again to go on.")
+
+
+@contextmanager
+def _alone(folder: Path, desk: Path) -> Iterator[None]:
+    """Be the only server of a study; one whose command was killed may still be at work.
+
+    Whoever comes second waits, and then finds what the first has done. A lock of SQLite ends with
+    the process that has it, however that ends.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    clock = WallClock()
+    with closing(sqlite3.connect(folder / "lock.db", timeout=0, isolation_level=None)) as lock:
+        waiting = False
+        while True:
+            try:
+                lock.execute("BEGIN EXCLUSIVE")
+                break
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+                    raise
+            if not waiting:
+                LOG.info("Another server is at work on this study; waiting for it to end.")
+                waiting = True
+            _check_desk(desk)
+            clock.sleep(_POLL_S)
+        yield

@@ -1,0 +1,185 @@
+"""Costs of devices from the rounds they took part in: seconds and joules of steps and the rest."""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from fedplan.errors import FedplanError
+from fedplan.profiling.regression import UNSEEN_FIXED_PART, Measured, fit_line, median_of
+from fedplan.records import Observation
+from fedplan.theory.fleet import Fleet
+
+MOST_SECONDS = 1e7  # of one round; nobody waits a third of a year for a client
+MOST_JOULES = 1e10
+MOST_STEPS = 10**9
+SHORTEST_S = 1e-9  # of a step: a fleet has no device that takes no time at all
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceCosts:
+    """What a device costs, each part with its interval.
+
+    exchange_s : seconds of a round trip beyond training.
+    fixed_time_s : seconds of a round's training that no step accounts for.
+    step_energy_j, comm_energy_j : of training, by step and by round; None where no energy was
+        measured.
+    """
+
+    step_time_s: Measured
+    exchange_s: Measured
+    fixed_time_s: Measured
+    step_energy_j: Measured | None
+    comm_energy_j: Measured | None
+    num_observations: int
+
+    @property
+    def comm_time_s(self) -> Measured:
+        """Seconds of a round besides its steps: the exchange, and what training begins with.
+
+        Both are paid once a round, which is what a fleet's column means.
+        """
+        return self.exchange_s.plus(self.fixed_time_s)
+
+    def quantities(self) -> dict[str, float]:
+        """The row of a fleet, with 0 for what is unknown."""
+        return {
+            "step_time_s": max(self.step_time_s.value, SHORTEST_S),
+            "comm_time_s": self.comm_time_s.value,
+            "step_energy_j": self.step_energy_j.value if self.step_energy_j else 0.0,
+            "comm_energy_j": self.comm_energy_j.value if self.comm_energy_j else 0.0,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObservedCosts:
+    """Costs by client, in the order of their numbers; and what was not believed, and why."""
+
+    devices: dict[int, DeviceCosts]
+    rejected: tuple[str, ...]
+
+
+def observed_costs(observations: Iterable[Observation]) -> ObservedCosts:
+    """What each client's steps and rounds cost, from the rounds it took part in.
+
+    train_seconds = fixed_time_s + step_time_s * local_steps by robust regression, where a client
+    was seen with at least two numbers of local steps, otherwise train_seconds / local_steps, which
+    counts the fixed part in and says so by a wide interval; likewise where more steps did not take
+    longer. exchange_s is the median of what the round trip took beyond training. Energy follows the
+    same line: its slope is a step's, the rest is the round's; without one all of it is the steps'.
+
+    Answers that were not used, and values that are no numbers, negative, absurd or at odds with one
+    another, are left out and named in `rejected`: what a client reports is not to be trusted. The
+    order does not matter.
+
+    >>> seen = [Observation(client=7, local_steps=e, train_seconds=1 + 0.5 * e,
+    ...     round_trip_seconds=3 + 0.5 * e) for e in (10, 20, 10, 40, 20)]
+    >>> costs = observed_costs(seen).devices[7]
+    >>> costs.step_time_s.value, costs.exchange_s.value, costs.fixed_time_s.value
+    (0.5, 2.0, 1.0)
+    >>> costs.comm_time_s.value
+    3.0
+    """
+    by_client: dict[int, list[_Believed]] = defaultdict(list)
+    rejected = []
+    for observation in observations:
+        try:
+            by_client[observation.client].append(_believe(observation))
+        except _Unbelievable as fault:
+            rejected.append(f"client {observation.client}: {fault}")
+    devices = {client: _costs(seen) for client, seen in sorted(by_client.items()) if seen}
+    return ObservedCosts(devices=devices, rejected=tuple(sorted(rejected)))
+
+
+def fleet_of(costs: Mapping[int, DeviceCosts], names: Sequence[str]) -> Fleet:
+    """The fleet of these clients; one whose costs are not known is taken for a median device."""
+    if not costs:
+        raise FedplanError(
+            "no client has answered well enough to know what its device costs. The problems stand "
+            "in the log, and in the table observations of the store."
+        )
+    rows = {client: one.quantities() for client, one in costs.items()}
+    typical = {
+        quantity: statistics.median(row[quantity] for row in rows.values())
+        for quantity in next(iter(rows.values()))
+    }
+    columns = {
+        quantity: [rows.get(client, typical)[quantity] for client in range(len(names))]
+        for quantity in typical
+    }
+    return Fleet(**columns, device=names)
+
+
+class _Unbelievable(Exception):  # noqa: N818
+    """Why an observation tells nothing of a device."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Believed:
+    """An observation with all its numbers."""
+
+    local_steps: int
+    train_s: float
+    exchange_s: float
+    joules: float | None
+
+
+def _believe(seen: Observation) -> _Believed:
+    """What an observation says, if that can be; NaN fails every comparison."""
+    if seen.problem:
+        raise _Unbelievable(f"its answer was not used: {seen.problem}.")
+    if not (1 <= seen.local_steps <= MOST_STEPS and float(seen.local_steps).is_integer()):
+        raise _Unbelievable(
+            f"`local_steps` must be an integer from 1 to {MOST_STEPS}, but got {seen.local_steps}."
+        )
+    train_s, trip_s = seen.train_seconds, seen.round_trip_seconds
+    if train_s is None or not 0 < train_s <= MOST_SECONDS:
+        raise _Unbelievable(
+            f"`0 < train_seconds <= {MOST_SECONDS:g}` must hold, but got {train_s}."
+        )
+    if trip_s is None or not train_s <= trip_s <= MOST_SECONDS:
+        raise _Unbelievable(
+            f"`train_seconds <= round_trip_seconds <= {MOST_SECONDS:g}` must hold, but got "
+            f"{train_s} and {trip_s}."
+        )
+    if seen.joules is not None and not 0 <= seen.joules <= MOST_JOULES:
+        raise _Unbelievable(f"`0 <= joules <= {MOST_JOULES:g}` must hold, but got {seen.joules}.")
+    return _Believed(int(seen.local_steps), train_s, trip_s - train_s, seen.joules)
+
+
+def _costs(seen: Sequence[_Believed]) -> DeviceCosts:
+    step_time, fixed_time = _by_step([(one.local_steps, one.train_s) for one in seen])
+    joules = [(one.local_steps, one.joules) for one in seen if one.joules is not None]
+    step_energy, comm_energy = _by_step(joules) if joules else (None, None)
+    return DeviceCosts(
+        step_time_s=step_time,
+        exchange_s=median_of([one.exchange_s for one in seen]),
+        fixed_time_s=fixed_time,
+        step_energy_j=step_energy,
+        comm_energy_j=comm_energy,
+        num_observations=len(seen),
+    )
+
+
+def _by_step(points: Sequence[tuple[int, float]]) -> tuple[Measured, Measured]:
+    """What a step costs, and what comes on top of the steps, from (steps, cost) of each call.
+
+    Where no line can be seen, all is the steps', by the calls with the most of them, for there the
+    rest weighs least; the intervals say that much of it may be the rest.
+    """
+    line = fit_line([steps for steps, _ in points], [cost for _, cost in points])
+    if line is not None:
+        rest = [max(0.0, cost - line.slope.value * steps) for steps, cost in points]
+        return line.slope, median_of(rest)
+    most = max(steps for steps, _ in points)
+    longest = median_of([cost for steps, cost in points if steps == most])
+    # Where other numbers of steps did not cost less, a step may cost next to nothing.
+    unseen = UNSEEN_FIXED_PART if all(steps == most for steps, _ in points) else 1.0
+    step = Measured(
+        value=longest.value,
+        low=min(longest.low, longest.value * (1 - unseen)),
+        high=max(longest.high, longest.value * (1 + UNSEEN_FIXED_PART)),
+    )
+    return step.times(1 / most), Measured(value=0.0, low=0.0, high=longest.value * unseen)

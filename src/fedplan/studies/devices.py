@@ -1,0 +1,82 @@
+"""Devices: what a store knows of the real devices that a study was trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+
+from fedplan.profiling import ObservedCosts, fleet_of, observed_costs
+from fedplan.records import Observation
+from fedplan.store import ExperimentEntry, Store, StudyEntry
+from fedplan.studies.building import Experiment
+from fedplan.theory.fleet import Fleet
+
+_PROFILE, _CLIENTS = "profile", "clients"  # steps of a study
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Devices:
+    """The devices of a study, by what was observed of them; client k is called `names[k]`."""
+
+    names: tuple[str, ...]
+    costs: ObservedCosts
+
+    @property
+    def fleet(self) -> Fleet:
+        """Their fleet; a device of which nothing is known is taken for a median one."""
+        return fleet_of(self.costs.devices, self.names)
+
+
+def save_profile(
+    store: Store, study: StudyEntry, observations: Sequence[Observation], names: Sequence[str]
+) -> Devices:
+    """Keep what every client took for a few numbers of steps, before anything is planned."""
+    seen = [asdict(one) for one in observations]
+    store.save_step(study, _PROFILE, {"clients": list(names), "observations": seen})
+    return Devices(names=tuple(names), costs=observed_costs(observations))
+
+
+def find_profile(store: Store, study: StudyEntry) -> Devices | None:
+    """The devices as they were profiled before the first pilot; None where they were not."""
+    if (known := store.find_step(study, _PROFILE)) is None:
+        return None
+    costs = observed_costs(Observation(**one) for one in known["observations"])
+    return Devices(names=tuple(known["clients"]), costs=costs)
+
+
+def save_names(store: Store, study: StudyEntry, names: Sequence[str]) -> None:
+    """Keep what the clients call themselves, in the order of their numbers."""
+    store.save_step(study, _CLIENTS, list(names))
+
+
+def find_names(store: Store, study: StudyEntry) -> tuple[str, ...]:
+    """What the clients call themselves, as far as that is known."""
+    return tuple(store.find_step(study, _CLIENTS) or ())
+
+
+def with_devices(experiment: Experiment, store: Store) -> Experiment:
+    """A live study with the devices that were profiled; as it is where none were."""
+    profile = find_profile(store, experiment.save(store))
+    return experiment if profile is None else replace(experiment, fleet=profile.fleet)
+
+
+def observed_devices(store: Store, entry: StudyEntry | ExperimentEntry) -> Devices | None:
+    """The devices by all that was observed of them, in the profile and in every round.
+
+    None where nothing was: simulated clients are not observed.
+    """
+    seen: list[Observation] = []
+    names: tuple[str, ...] = ()
+    if isinstance(entry, StudyEntry):
+        names = find_names(store, entry)
+        profile = store.find_step(entry, _PROFILE) or {"observations": []}
+        seen += (Observation(**one) for one in profile["observations"])
+        entry = entry.experiment
+    runs = store.find_runs(entry.settings)
+    seen += (one for run in runs for record in run.rounds for one in record.observations)
+    if not seen:
+        return None
+    unnamed = range(len(names), 1 + max(one.client for one in seen))
+    # A run that went on with another (K, E) holds the rounds before that once more.
+    costs = observed_costs(dict.fromkeys(seen))
+    return Devices(names=(*names, *(f"client-{number}" for number in unnamed)), costs=costs)

@@ -1,0 +1,139 @@
+"""A study on a live federation: what `fedplan run` does, with real seconds and real nodes."""
+
+from __future__ import annotations
+
+import pytest
+from flower.conftest import CLIENTS, make_federation
+from flower.federation import Node
+
+from fedplan import FedplanError
+from fedplan.flower.server import run_live_study
+from fedplan.store import Store
+from fedplan.studies import read_study
+from fedplan.studies.building import build_experiment
+from fedplan.studies.devices import observed_devices, with_devices
+from fedplan.studies.workflow import recall_study, run_study
+
+STUDY = ("schedule=constant", "target-loss=0.9", "seeds=2")
+
+
+class Killed(BaseException):
+    """What ends a server at once."""
+
+
+@pytest.fixture(scope="module")
+def experiment():
+    return build_experiment(read_study("demo", STUDY), federation="lab")
+
+
+def run(experiment, folder, federation, *, kill_at=None):
+    """Run the study; the server is killed when it reports its `kill_at`-th round."""
+    reported = []
+
+    def report(step, job, record):
+        reported.append((step, job, record))
+        if len(reported) == kill_at:
+            raise Killed
+
+    with Store(f"sqlite:///{folder}/runs.db") as store:
+        outcome = run_live_study(
+            federation.grid, experiment, store, folder, report=report, clock=federation.clock
+        )
+    return outcome, reported
+
+
+def facts(outcome):
+    return outcome.status, outcome.setting, outcome.pilots, outcome.measured, outcome.message
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(experiment, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("live")
+    return folder, *run(experiment, folder, make_federation(experiment.simulator.learner))
+
+
+def test_the_study_is_run_with_real_seconds_and_recalled_from_the_store(experiment, uninterrupted):
+    folder, outcome, reported = uninterrupted
+    assert outcome.status == "reached" and len(outcome.measured.runs) == 2
+    assert experiment.study.fleet is None and {step for step, *_ in reported} == {
+        "pilots", "training"
+    }  # fmt: skip
+    slowest = max(one.round_trip_seconds for one in reported[-1][2].observations)
+    assert slowest <= reported[-1][2].seconds < slowest + 0.2  # and what the polling adds
+    with Store(f"sqlite:///{folder}/runs.db") as store:
+        profiled = with_devices(experiment, store)
+        assert len(profiled.fleet) == CLIENTS and profiled.fleet.device[3] == "partition-3"
+        assert facts(recall_study(profiled, store)) == facts(outcome)
+        assert observed_devices(store, store.studies()[-1]).names == profiled.fleet.device
+
+
+def test_the_losses_are_those_of_the_simulated_study(experiment, uninterrupted, tmp_path):
+    _, outcome, _ = uninterrupted
+    job = outcome.measured.runs[0]
+    simulated = experiment.simulator.run(
+        job.clients_per_round, job.local_steps, experiment.stop, seed=job.seed
+    )
+    assert job.losses == pytest.approx(simulated.losses, rel=1e-5)
+
+
+@pytest.mark.parametrize("kill_at", [1, 17, -1])
+def test_a_killed_server_goes_on_and_comes_to_the_same(
+    experiment, uninterrupted, tmp_path, kill_at
+):
+    _, outcome, reported = uninterrupted
+    place = kill_at % len(reported)
+    with pytest.raises(Killed):
+        run(experiment, tmp_path, make_federation(experiment.simulator.learner), kill_at=place)
+    federation = make_federation(experiment.simulator.learner, first_id=9000)
+    again, rest = run(experiment, tmp_path, federation)
+    assert facts(again)[:2] == facts(outcome)[:2]
+    assert [one.losses for one in again.pilots] == [one.losses for one in outcome.pilots]
+    assert [one.losses for one in again.measured.runs] == [
+        one.losses for one in outcome.measured.runs
+    ]
+    assert len(rest) == len(reported) - place
+
+
+def test_simulated_runs_are_not_taken_for_live_ones(experiment, uninterrupted, tmp_path):
+    folder, *_ = uninterrupted
+    simulated = build_experiment(read_study("demo", STUDY))
+    assert simulated.settings != experiment.settings
+    reported = []
+    with Store(f"sqlite:///{folder}/runs.db") as store:
+        run_study(simulated, store, report=lambda *words: reported.append(words))
+    assert reported
+
+
+def test_too_few_nodes_are_an_error_with_both_numbers(experiment, tmp_path):
+    federation = make_federation(experiment.simulator.learner)
+    nodes = federation.grid.nodes
+    del nodes[next(iter(nodes))]
+    with pytest.raises(FedplanError, match=r"has 20 clients, .* the federation has 19 nodes"):
+        run(experiment, tmp_path, federation)
+
+
+def test_a_node_that_is_no_client_of_the_study_is_named(experiment, tmp_path):
+    federation = make_federation(experiment.simulator.learner)
+    federation.grid.nodes[1] = Node({"partition-id": 20})
+    with pytest.raises(FedplanError, match=r"21 nodes, partition-20 among them"):
+        run(experiment, tmp_path, federation)
+
+
+def test_a_federation_that_falls_silent_is_an_error_and_goes_on_later(experiment, tmp_path):
+    federation = make_federation(experiment.simulator.learner)
+    nodes = dict(federation.grid.nodes)
+
+    def report(_step, _job, record):
+        if record.round == 3:
+            federation.grid.nodes.clear()
+
+    with Store(f"sqlite:///{tmp_path}/runs.db") as store:
+        with pytest.raises(FedplanError, match=r"A round could not be made\. Round 4 needs"):
+            run_live_study(
+                federation.grid, experiment, store, tmp_path, report=report, clock=federation.clock
+            )
+        federation.grid.nodes.update(nodes)
+        outcome = run_live_study(
+            federation.grid, experiment, store, tmp_path, clock=federation.clock
+        )
+    assert outcome.status == "reached"
