@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import math
 import os
 import re
@@ -20,6 +19,7 @@ from fedplan.errors import FedplanError, InputError, Problem
 from fedplan.flower.exchange import Clock
 from fedplan.flower.fleet import DeviceCosts, device_costs, fleet_of, recent_by_client
 from fedplan.flower.journal import StoreJournal, load_weights, save_weights
+from fedplan.flower.log import LOG
 from fedplan.flower.metrics import Layout
 from fedplan.flower.rounds import Made, RoundRules, to_record
 from fedplan.flower.runner import FlowerRunner, State
@@ -36,7 +36,6 @@ from fedplan.theory.descent_plan import forecast, plan_descent
 from fedplan.theory.fleet import Fleet
 from fedplan.theory.learning_rate import LearningRate
 
-LOG = logging.getLogger(__name__)
 PROFILE_STEPS = (2, 10)  # two numbers of steps tell what a step takes from what a round does
 REPLAN_EVERY = 10  # rounds
 DRIFT = 0.1  # a plan that has become dearer than the best by more than this share is changed
@@ -137,6 +136,7 @@ class PlannedFedAvg:
         """
         rules = self._rules if timeout is None else replace(self._rules, deadline_s=timeout)
         with Store(self._store_url) as store:
+            LOG.info("Study %s is kept in %s", self._study, path_of(self._store_url).absolute())
             experiment = {
                 "engine": "flower",
                 "study": self._study,
