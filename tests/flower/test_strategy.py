@@ -81,6 +81,17 @@ def test_it_profiles_pilots_plans_and_trains_to_the_target(federation, uninterru
     assert run.status == "target" and all(record.observations for record in run.rounds[1:])
 
 
+def test_steps_too_quick_to_tell_are_profiled_with_more_of_them(federation, tmp_path):
+    federation.learner._step_s[:] = 2 / 1024  # seconds: ten take less than a client's usual delays
+    with pytest.raises(Killed):
+        start(federation, tmp_path, kill_at=1)
+    (fleet_csv,) = tmp_path.glob("*/fleet.csv")
+    assert read_fleet(fleet_csv).step_time_s == pytest.approx(2 / 1024)
+    trained = [sent for sent in federation.grid.sent if sent.metadata.message_type == "train"]
+    asked = [sent.content["config"]["local-steps"] for sent in trained]
+    assert asked == [2] * CLIENTS + [10] * CLIENTS + [100] * CLIENTS
+
+
 def test_a_given_plan_is_used_without_pilots(federation, simulator, tmp_path):
     plan = tmp_path / "plan.json"
     plan.write_text(json.dumps({"clients_per_round": 6, "local_steps": 8, "more": 1}))

@@ -6,7 +6,8 @@ import json
 import math
 import os
 import re
-from collections.abc import Callable, Mapping
+import statistics
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,9 @@ from fedplan.theory.descent_plan import forecast, plan_descent
 from fedplan.theory.fleet import Fleet
 from fedplan.theory.learning_rate import LearningRate
 
-PROFILE_STEPS = (2, 10)  # two numbers of steps tell what a step takes from what a round does
+# Two numbers of steps tell what a step takes from what a round does. More are asked for until they
+# take longer than the fewest by this share, and by so many seconds that no chance delay matters.
+PROFILE_STEPS, LONGER, LONGER_S = (2, 10, 100, 1000), 0.5, 0.1
 REPLAN_EVERY = 10  # rounds
 DRIFT = 0.1  # a plan that has become dearer than the best by more than this share is changed
 PILOT_BUDGET = 0.8  # of what training costs; further stages of pilots keep to it
@@ -324,7 +327,7 @@ class _Work:
         return chosen.clients_per_round, chosen.local_steps
 
     def _profile(self) -> tuple[list[Observation], tuple[str, ...]]:
-        """A short training of every client with two numbers of steps, and who they were.
+        """Short trainings of every client with different numbers of steps, and who they were.
 
         Asked for once a study: were it to change with who is there after a restart, so would the
         pilots, and those that were made would be for nothing.
@@ -332,8 +335,15 @@ class _Work:
         known = self._store.find_step(self._entry, "profile")
         if known is None:
             LOG.info("Profile: %d clients", len(self._runner.names))
-            seen = [asdict(one) for steps in PROFILE_STEPS for one in self._runner.probe(steps)]
-            known = {"clients": list(self._runner.names), "observations": seen}
+            seen: list[Observation] = []
+            for steps in PROFILE_STEPS:
+                seen += self._runner.probe(steps)
+                if _tells_steps(seen, steps):
+                    break
+            known = {
+                "clients": list(self._runner.names),
+                "observations": [asdict(one) for one in seen],
+            }
             self._store.save_step(self._entry, "profile", known)
         return [Observation(**one) for one in known["observations"]], tuple(known["clients"])
 
@@ -386,6 +396,18 @@ def _central(evaluate_fn: EvaluateFn) -> Callable[[int, ArrayRecord], tuple[floa
         return float(loss), float(accuracy) if isinstance(accuracy, int | float) else None
 
     return evaluate
+
+
+def _tells_steps(seen: Sequence[Observation], steps: int) -> bool:
+    """Whether so many steps took so much longer than the fewest that a step's time is known."""
+    fewest, most = (
+        [one.train_seconds for one in seen if one.local_steps == number and one.train_seconds]
+        for number in (PROFILE_STEPS[0], steps)
+    )
+    if not fewest or not most:
+        return False
+    short, long = statistics.median(fewest), statistics.median(most)
+    return long - short >= max(LONGER * short, LONGER_S)
 
 
 def _shapes(arrays: ArrayRecord) -> list[list[Any]]:
