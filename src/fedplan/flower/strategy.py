@@ -335,17 +335,27 @@ class _Work:
         known = self._store.find_step(self._entry, "profile")
         if known is None:
             LOG.info("Profile: %d clients", len(self._runner.names))
-            seen: list[Observation] = []
-            for steps in PROFILE_STEPS:
-                seen += self._runner.probe(steps)
-                if _tells_steps(seen, steps):
-                    break
-            known = {
-                "clients": list(self._runner.names),
-                "observations": [asdict(one) for one in seen],
-            }
+            seen = [asdict(one) for one in self._probe()]
+            known = {"clients": list(self._runner.names), "observations": seen}
             self._store.save_step(self._entry, "profile", known)
         return [Observation(**one) for one in known["observations"]], tuple(known["clients"])
+
+    def _probe(self) -> list[Observation]:
+        """Trainings of every client with more and more steps, until they tell what a step takes."""
+        fewest, *more = PROFILE_STEPS
+        first = self._runner.probe(fewest)
+        rest: list[Observation] = []
+        short = _typical_train_s(first)
+        for steps in more:
+            if steps / fewest * short < LONGER_S and steps != more[-1]:
+                continue  # too quick to tell, even if all that time was steps
+            longer = self._runner.probe(steps)
+            rest += longer
+            if _typical_train_s(longer) - short >= max(LONGER * short, LONGER_S):
+                break
+        if _were_starting(first, rest):
+            first = self._runner.probe(fewest)
+        return [*first, *rest]
 
     def _write_fleet(self, costs: Mapping[int, DeviceCosts]) -> Fleet:
         fleet = fleet_of(costs, self._names)
@@ -398,16 +408,17 @@ def _central(evaluate_fn: EvaluateFn) -> Callable[[int, ArrayRecord], tuple[floa
     return evaluate
 
 
-def _tells_steps(seen: Sequence[Observation], steps: int) -> bool:
-    """Whether so many steps took so much longer than the fewest that a step's time is known."""
-    fewest, most = (
-        [one.train_seconds for one in seen if one.local_steps == number and one.train_seconds]
-        for number in (PROFILE_STEPS[0], steps)
+def _typical_train_s(seen: Sequence[Observation]) -> float:
+    """Seconds that the client in the middle has trained."""
+    return statistics.median(
+        [one.train_seconds for one in seen if one.train_seconds is not None] or [math.inf]
     )
-    if not fewest or not most:
-        return False
-    short, long = statistics.median(fewest), statistics.median(most)
-    return long - short >= max(LONGER * short, LONGER_S)
+
+
+def _were_starting(first: Sequence[Observation], later: Sequence[Observation]) -> bool:
+    """Whether a client took longer for fewer steps, and so was loading its framework with them."""
+    last = {one.client: one.train_seconds for one in later}
+    return any((one.train_seconds or 0.0) > (last.get(one.client) or math.inf) for one in first)
 
 
 def _shapes(arrays: ArrayRecord) -> list[list[Any]]:
