@@ -123,11 +123,11 @@ class Deployment:
         def is_over() -> bool:
             for pid in self.pids():
                 kill(pid)
-            for process in [*self.nodes.values(), *self._others]:
-                process.poll()  # nobody else would collect it
             return not self.pids()
 
         wait_until(is_over, GONE_S, "all processes are gone")
+        for process in [*self.nodes.values(), *self._others]:
+            process.wait(GONE_S)  # nobody else would collect what it left
 
     def _spawn(self, name: str, program: str, *words: str) -> subprocess.Popen[bytes]:
         environment = os.environ | {
