@@ -114,11 +114,8 @@ def test_every_number_of_the_paper_is_on_the_page():
     assert lines == set(range(1, 14))
 
 
-PAGES = [
-    page
-    for places in ("*.md", "docs/**/*.md", "benchmarks/*.md", "reproduction/*.md")
-    for page in ROOT.glob(places)
-]
+PLACES = ("*.md", "docs/**/*.md", "examples/*/*.md", "benchmarks/*.md", "reproduction/*.md")
+PAGES = [page for places in PLACES for page in ROOT.glob(places)]
 
 
 def test_links_between_pages_lead_somewhere():

@@ -11,7 +11,7 @@ from flower.federation import InProcessGrid, Node, VirtualClock
 from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
 from flwr.serverapp.strategy import FedAvg
 
-from fedplan import FedplanError
+from fedplan import FedplanError, flower
 from fedplan.flower import FlowerRunner, MeasuredClientApp, local_steps
 from fedplan.records import Stop
 
@@ -109,3 +109,19 @@ def test_without_flower_the_package_says_what_to_type():
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert run.returncode and "pip install 'fedplan[flower]'" in run.stderr
     assert "ImportError" in run.stderr or "MissingExtraError" in run.stderr
+
+
+def test_a_client_does_not_import_the_planner():
+    code = (
+        "import sys; from fedplan.flower import MeasuredClientApp, local_steps; print(*sys.modules)"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert not {"scipy", "numba", "pydantic", "sqlite3"} & set(run.stdout.split())
+
+
+def test_exported_names_are_there_and_no_others():
+    assert dir(flower) == ["FlowerRunner", "MeasuredClientApp", "PlannedFedAvg", "RoundRules",
+                           "local_steps"]  # fmt: skip
+    assert all(getattr(flower, name) is not None for name in dir(flower))
+    with pytest.raises(AttributeError, match="no_such_name"):
+        _ = flower.no_such_name

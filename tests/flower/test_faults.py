@@ -41,6 +41,8 @@ def test_a_late_answer_is_not_used_and_does_not_leak_into_the_next_round(federat
     asked = [one for record in run.rounds for one in record.observations if one.client == 5]
     assert asked and all("no answer within 10 s" in one.problem for one in asked)
     assert all(one.round_trip_seconds is None for one in asked)
+    # Were a message to expire at its deadline, Flower would report it lost just before that.
+    assert all(sent.metadata.ttl > 10.0 for sent in federation.grid.sent)
 
 
 def test_a_round_may_count_with_fewer_answers(federation):

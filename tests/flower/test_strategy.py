@@ -88,6 +88,38 @@ def test_it_profiles_pilots_plans_and_trains_to_the_target(federation, uninterru
     np.testing.assert_allclose(devices.fleet.step_time_s, fleet.step_time_s, rtol=0.02)
 
 
+def test_steps_too_quick_to_tell_are_profiled_with_more_of_them(federation, tmp_path):
+    federation.learner._step_s[:] = 2 / 1024  # seconds: ten take less than a client's usual delays
+    with pytest.raises(Killed):
+        start(federation, tmp_path, kill_at=1)
+    (fleet_csv,) = tmp_path.glob("*/fleet.csv")
+    assert read_fleet(fleet_csv).step_time_s == pytest.approx(2 / 1024)
+    assert steps_asked_for(federation) == [2] * CLIENTS + [100] * CLIENTS
+
+
+def test_what_a_client_takes_to_start_is_not_taken_for_its_steps(federation, tmp_path):
+    starting, train_round = {3}, federation.learner.train_round
+
+    def train_slowly_at_first(weights, cohort, *how):
+        train_round(weights, cohort, *how)
+        if cohort[0] in starting:
+            starting.remove(cohort[0])
+            federation.clock.train(30.0)
+
+    federation.learner.train_round = train_slowly_at_first
+    with pytest.raises(Killed):
+        start(federation, tmp_path, kill_at=1)
+    (fleet_csv,) = tmp_path.glob("*/fleet.csv")
+    fleet = read_fleet(fleet_csv)
+    np.testing.assert_allclose(fleet.step_time_s, np.linspace(0.0625, 0.25, CLIENTS), rtol=0.02)
+    assert steps_asked_for(federation) == [2] * CLIENTS + [10] * CLIENTS + [2] * CLIENTS
+
+
+def steps_asked_for(federation):
+    trained = [sent for sent in federation.grid.sent if sent.metadata.message_type == "train"]
+    return [sent.content["config"]["local-steps"] for sent in trained]
+
+
 def test_a_given_plan_is_used_without_pilots(federation, simulator, tmp_path):
     plan = tmp_path / "plan.json"
     plan.write_text(json.dumps({"clients_per_round": 6, "local_steps": 8, "more": 1}))

@@ -14,6 +14,9 @@ from httpx import HTTPError
 from fedplan.flower.metrics import clean
 
 POLL_S = 0.1
+# A message lives so much longer than its deadline: it is then fedplan that says that an answer is
+# late, and not Flower, whose word for it is that the message is not in its database.
+AFTERLIFE_S = 10.0
 
 
 class Clock(Protocol):
@@ -69,7 +72,7 @@ class Post:
         """Send each node its content."""
         start = self.clock.now()
         messages = {
-            node: Message(content, node, message_type, ttl=deadline_s, group_id=group)
+            node: Message(content, node, message_type, ttl=deadline_s + AFTERLIFE_S, group_id=group)
             for node, content in contents.items()
         }
         accepted = set(self.grid.push_messages(list(messages.values())))

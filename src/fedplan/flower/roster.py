@@ -8,16 +8,15 @@ gets the next number.
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Iterable, Sequence
 
 from flwr.app import Message, RecordDict
 
 from fedplan.flower.exchange import POLL_S, Outgoing, Post
+from fedplan.flower.log import LOG
 from fedplan.flower.metrics import NAME, WHO
 
-LOG = logging.getLogger(__name__)
 ANSWER_S = 120.0  # for a node to say who it is; nobody waits longer for one that does not
 _NAME = re.compile(r"[\w.:@-]{1,64}", re.ASCII)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -13,6 +12,7 @@ from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
 from fedplan.errors import InputError
 from fedplan.flower.averaging import Weights, average, average_metrics
 from fedplan.flower.exchange import Answer, Post
+from fedplan.flower.log import LOG
 from fedplan.flower.metrics import (
     LEARNING_RATE,
     LOCAL_STEPS,
@@ -30,7 +30,6 @@ from fedplan.records import Observation, RoundRecord, Status
 from fedplan.simulation import Job
 from fedplan.theory.learning_rate import LearningRate
 
-LOG = logging.getLogger(__name__)
 Evaluate = Callable[[int, ArrayRecord], tuple[float, float | None]]
 
 

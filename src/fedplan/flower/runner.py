@@ -18,6 +18,7 @@ from flwr.serverapp import Grid
 from fedplan.errors import InputError
 from fedplan.flower.averaging import Weights
 from fedplan.flower.exchange import Clock, Post, WallClock
+from fedplan.flower.log import LOG
 from fedplan.flower.metrics import Border, Layout
 from fedplan.flower.roster import Roster
 from fedplan.flower.rounds import Evaluate, FailedRound, Made, RoundRules, Rounds
@@ -171,6 +172,8 @@ class FlowerRunner:
             status = watch.spend(round_, record.seconds, record.joules)
             if record.loss is None or not math.isfinite(record.loss):
                 return replace(begun, status="diverged", rounds=tuple(rounds))
+            LOG.info("Round %d with (%d, %d): loss %.4f, %.1f s", round_, job.clients_per_round,
+                     job.local_steps, record.loss, record.seconds)  # fmt: skip
             status = "target" if watch.arrives(record.loss) else status
             rounds.append(record)
             self.weights = made.weights

@@ -18,6 +18,7 @@ from fedplan.flower.app import pack, unpack
 from fedplan.flower.engine import FlowerEngine
 from fedplan.flower.exchange import Clock, WallClock
 from fedplan.flower.journal import StoreJournal
+from fedplan.flower.log import LOG
 from fedplan.flower.profile import profile_clients
 from fedplan.flower.runner import FlowerRunner
 from fedplan.records import RoundRecord
@@ -29,7 +30,6 @@ from fedplan.studies.config import study_from_text
 from fedplan.studies.devices import save_names
 from fedplan.studies.workflow import Outcome, run_study
 
-LOG = logging.getLogger(__name__)
 MEETING_S = 60.0  # for the nodes to be there, before anything begins
 _POLL_S = 1.0
 
@@ -107,7 +107,7 @@ def main(grid: Grid, context: Context) -> None:
             with _alone(folder, desk):
                 run_live_study(grid, experiment, store, folder, report=_reporter(desk))
     except FedplanError as error:
-        LOG.error("%s", error)  # noqa: TRY400
+        LOG.error("%s", error)
         problems = [str(one) for one in error.problems] if isinstance(error, InputError) else None
         answer = {"success": False, "message": str(error), "problems": problems}
     if desk.is_dir():

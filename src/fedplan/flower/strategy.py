@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import math
 import os
 import re
@@ -21,6 +20,7 @@ from fedplan.flower.drift import drifted
 from fedplan.flower.engine import FlowerEngine
 from fedplan.flower.exchange import Clock
 from fedplan.flower.journal import StoreJournal, load_weights, save_weights
+from fedplan.flower.log import LOG
 from fedplan.flower.metrics import Layout
 from fedplan.flower.profile import profile_clients
 from fedplan.flower.rounds import Made, RoundRules, to_record
@@ -42,7 +42,6 @@ from fedplan.theory.descent_plan import forecast, plan_descent
 from fedplan.theory.fleet import Fleet
 from fedplan.theory.learning_rate import LearningRate
 
-LOG = logging.getLogger(__name__)
 REPLAN_EVERY = 10  # rounds
 DRIFT = 0.1  # a plan that has become dearer than the best by more than this share is changed
 PILOT_BUDGET = 0.8  # of what training costs; further stages of pilots keep to it
@@ -142,6 +141,7 @@ class PlannedFedAvg:
         """
         rules = self._rules if timeout is None else replace(self._rules, deadline_s=timeout)
         with Store(self._store_url) as store:
+            LOG.info("Study %s is kept in %s", self._study, path_of(self._store_url).absolute())
             experiment = {
                 "engine": "flower",
                 "study": self._study,

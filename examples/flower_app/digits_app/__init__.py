@@ -1,0 +1,1 @@
+"""Federated logistic regression on digits."""

@@ -1,0 +1,1 @@
+"""A small federated network in PyTorch on digits."""

@@ -1,0 +1,7 @@
+"""Where a federation's news goes: among Flower's own lines, so that `flwr log` shows it."""
+
+import logging
+
+# A child of Flower's logger has its handlers and level; under a name of our own, nothing but
+# warnings would ever be seen.
+LOG = logging.getLogger("flwr.fedplan")
