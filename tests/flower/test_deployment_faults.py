@@ -65,8 +65,9 @@ def _all_is_well_again(federation):
     yield
     for file in federation.faults.iterdir():
         file.unlink()
-    # A node has one client at a time: one that still hangs would keep the next test waiting.
-    wait_until(lambda: not federation.pids("flwr-clientapp"), PATIENCE_S, "no client is at work")
+    # Clients that hang, or whose server was killed, would live on.
+    for client in federation.pids("flwr-clientapp"):
+        kill(client)
     for partition in range(NODES):
         if partition not in federation.nodes:
             federation.start_node(partition)
