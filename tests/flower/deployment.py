@@ -21,6 +21,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from fedplan.flower.strategy import PILOT_SEEDS
 from fedplan.records import RunRecord
 from fedplan.store import Store
 
@@ -166,14 +167,15 @@ def deployed(folder: Path, num_nodes: int = 3) -> Iterator[Deployment]:
 
 
 def stored_runs(folder: Path, study: str, phase: str) -> list[RunRecord]:
-    """The runs that a study has made in one of its phases."""
+    """The runs that a study has made in one of its phases; pilots have seeds of their own."""
     with Store(f"sqlite:///{folder}/fedplan.db", readonly=True) as store:
-        return [
+        runs = [
             run
             for one in store.experiments()
-            if (one.settings.get("study"), one.settings.get("phase")) == (study, phase)
+            if one.settings.get("study") == study
             for run in store.find_runs(one.settings)
         ]
+    return [run for run in runs if (run.seed >= PILOT_SEEDS) == (phase == "pilots")]
 
 
 def wait_until(is_so: Callable[[], object], seconds: float, what: str) -> None:
