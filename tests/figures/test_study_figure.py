@@ -69,8 +69,9 @@ def test_pilots_are_shown_as_measured_and_as_fitted(studies: Any) -> None:
     panel = figure_of(experiment, outcome).pilots
     assert panel is not None and panel.fitted and panel.loss.log
     assert panel.target_loss == experiment.stop.target_loss
+    assert len({line.name for line in panel.lines}) == len(panel.lines)
     for run, line in zip(outcome.pilots, panel.lines, strict=True):
-        assert line.name == f"K={run.clients_per_round}, E={run.local_steps}"
+        assert line.name.startswith(f"K={run.clients_per_round}, E={run.local_steps}")
         assert line.measured.losses.tolist() == list(run.losses)
         expected = outcome.descent.rounds(run.clients_per_round, run.local_steps, line.fit)
         assert line.fit_at == pytest.approx(expected)
