@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
+from fedplan.errors import InputError
+
 # "unavailable": too few clients were there, or gave an answer that could be used. "unfinished":
 # nothing has ended the run: it is going on, or was cut off.
 Status = Literal["target", "rounds", "time", "energy", "diverged", "unavailable", "unfinished"]
@@ -36,6 +38,22 @@ class Stop:
         if self.target_loss is None:
             return False
         return loss <= self.target_loss + share * abs(self.target_loss)
+
+
+def check_run(clients_per_round: int, local_steps: int, stop: Stop, num_clients: int) -> None:
+    """Refuse what no runner can train, with every problem at once."""
+    problems = []
+    if not 1 <= clients_per_round <= num_clients:
+        problems.append(
+            "`1 <= clients_per_round <= num_clients` must hold, but got clients_per_round="
+            f"{clients_per_round}, num_clients={num_clients}."
+        )
+    if local_steps < 1:
+        problems.append(f"`local_steps >= 1` must hold, but got local_steps={local_steps}.")
+    if stop.max_rounds < 1:
+        problems.append(f"`max_rounds >= 1` must hold, but got max_rounds={stop.max_rounds}.")
+    if problems:
+        raise InputError(problems)
 
 
 class Watch:

@@ -114,6 +114,14 @@ def test_where_training_is_shorter_than_pilots_the_cheaper_of_two_is_the_plan():
     assert pilots.choice.forecast.prediction.expected_rounds < 30
 
 
+def test_a_short_training_keeps_to_limits_too():
+    problem = make_problem(constraints=Constraints(deadline_s=1e-3))
+    truth = make_truth(problem, time=math.log(float(problem.rate.time(4.0))))
+    pilots = DesignedPilots(problem, budget=0.8)
+    finish(pilots, truth)
+    assert pilots.choice.status == "infeasible" and pilots.choice.setting is None
+
+
 def test_pilots_end_well_above_the_target():
     pilots = DesignedPilots(make_problem(), budget=0.8)
     finish(pilots, make_truth(make_problem()))

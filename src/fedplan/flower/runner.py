@@ -15,14 +15,13 @@ from typing import Protocol
 from flwr.app import ArrayRecord, ConfigRecord
 from flwr.serverapp import Grid
 
-from fedplan.errors import InputError
 from fedplan.flower.averaging import Weights
 from fedplan.flower.exchange import Clock, Post, WallClock
 from fedplan.flower.log import LOG
 from fedplan.flower.metrics import Border, Layout
 from fedplan.flower.roster import Roster
 from fedplan.flower.rounds import Evaluate, FailedRound, Made, RoundRules, Rounds
-from fedplan.records import Observation, RoundRecord, RunRecord, Stop, Watch
+from fedplan.records import Observation, RoundRecord, RunRecord, Stop, Watch, check_run
 from fedplan.simulation import Job
 from fedplan.theory.learning_rate import LearningRate
 
@@ -184,20 +183,9 @@ class FlowerRunner:
                 return replace(begun, status=status or "unfinished", rounds=tuple(rounds))
 
     def _check(self, clients_per_round: int, local_steps: int, stop: Stop) -> None:
-        problems = []
         if clients_per_round > self.num_clients:
             self.wait_for(clients_per_round)
-        if not 1 <= clients_per_round <= len(self._roster.names):
-            problems.append(
-                "`1 <= clients_per_round <= num_clients` must hold, but got clients_per_round="
-                f"{clients_per_round}, num_clients={len(self._roster.names)}."
-            )
-        if local_steps < 1:
-            problems.append(f"`local_steps >= 1` must hold, but got local_steps={local_steps}.")
-        if stop.max_rounds < 1:
-            problems.append(f"`max_rounds >= 1` must hold, but got max_rounds={stop.max_rounds}.")
-        if problems:
-            raise InputError(problems)
+        check_run(clients_per_round, local_steps, stop, len(self._roster.names))
 
 
 def _watching(stop: Stop, rounds: Sequence[RoundRecord]) -> Watch:

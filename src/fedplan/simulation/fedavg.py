@@ -15,7 +15,7 @@ import numpy as np
 from fedplan.errors import InputError
 from fedplan.models.draws import draw_cohort
 from fedplan.models.learner import FloatArray, Learner, stratified_rows
-from fedplan.records import RoundRecord, RunRecord, Status, Stop, Watch
+from fedplan.records import RoundRecord, RunRecord, Status, Stop, Watch, check_run
 from fedplan.simulation.clock import Clock
 from fedplan.theory.fleet import Fleet
 from fedplan.theory.learning_rate import LearningRate
@@ -104,7 +104,7 @@ class Simulator:
         progress: Callable[[RoundRecord], None] | None = None,
     ) -> RunRecord:
         """Train from the learner's first weights until `stop` says so."""
-        self._check(clients_per_round, local_steps, stop)
+        check_run(clients_per_round, local_steps, stop, self.num_clients)
         rounds: list[RoundRecord] = []
         status: Status | None = None
         watch = Watch(stop)
@@ -227,17 +227,3 @@ class Simulator:
         if self._some is not self._all and (last or stop.is_near(loss, NEAR)):
             loss, accuracy = self.learner.evaluate(weights, self._all)
         return loss, accuracy
-
-    def _check(self, clients_per_round: int, local_steps: int, stop: Stop) -> None:
-        problems = []
-        if not 1 <= clients_per_round <= self.num_clients:
-            problems.append(
-                "`1 <= clients_per_round <= num_clients` must hold, but got clients_per_round="
-                f"{clients_per_round}, num_clients={self.num_clients}."
-            )
-        if local_steps < 1:
-            problems.append(f"`local_steps >= 1` must hold, but got local_steps={local_steps}.")
-        if stop.max_rounds < 1:
-            problems.append(f"`max_rounds >= 1` must hold, but got max_rounds={stop.max_rounds}.")
-        if problems:
-            raise InputError(problems)

@@ -106,10 +106,10 @@ class DesignedPilots:
         """What the pilots so far lead to."""
         if self.failure is not None or self.plan is None:
             return failed(self.failure or "out of reach", self._problem, self.runs)
-        if self._is_short:
-            return self._short_choice()
         if (expected := self.plan.forecast) is None:
             return Choice(status="infeasible", message=self.plan.message)
+        if self._is_short:
+            return self._short_choice()
         chosen = expected.prediction
         return Choice(
             status="chosen",
