@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fedplan import Fleet, InputError, write_fleet
-from fedplan.cli.example import example_fleet
+from fedplan.theory.example import example_fleet
 from fedplan.studies import read_study
 from fedplan.studies.building import (
     build_data,
