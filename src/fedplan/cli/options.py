@@ -121,6 +121,12 @@ class Request:
     constraints: Constraints
 
 
+def is_nothing_given(options: dict[str, Any]) -> bool:
+    """Whether no option of `problem_options` was used."""
+    names = ("fleet_file", "ratio", "bound", "target_gap", "pilots_file")
+    return not options["example"] and all(options[name] is None for name in names)
+
+
 def read_request(options: dict[str, Any], plot: str | None) -> Request:
     """Read files, bound, weights and limits; every problem of all of them is raised together."""
     from fedplan.theory.constraints import Constraints

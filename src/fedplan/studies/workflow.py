@@ -137,6 +137,24 @@ def recall_study(experiment: Experiment, store: Store) -> Outcome:
     return _follow(experiment, pilot_problem(experiment), archive, _forget, None)
 
 
+def recall_forecast(experiment: Experiment, store: Store) -> Forecast | None:
+    """What the plan of a study was predicted to take, from its stored pilots alone.
+
+    None where nothing was predicted; a study of which a pilot is missing is refused.
+    """
+    archive = experiment.archive(store, NoEngine(experiment.num_clients, experiment.study.name))
+    pilots = _pilots(experiment, pilot_problem(experiment))
+    run_pilots(pilots, archive)
+    return pilots.choice.forecast
+
+
+def _pilots(experiment: Experiment, problem: PilotProblem) -> DesignedPilots | PaperPilots:
+    table = experiment.study.planning
+    if table.pilots == "paper":
+        return PaperPilots(problem, table)
+    return DesignedPilots(problem, table.pilot_budget)
+
+
 def _follow(
     experiment: Experiment,
     problem: PilotProblem,
@@ -145,12 +163,7 @@ def _follow(
     report: Report | None,
 ) -> Outcome:
     """The whole way from the first pilot; `note` hears what was decided."""
-    table = experiment.study.planning
-    pilots: DesignedPilots | PaperPilots
-    if table.pilots == "paper":
-        pilots = PaperPilots(problem, table)
-    else:
-        pilots = DesignedPilots(problem, table.pilot_budget)
+    pilots = _pilots(experiment, problem)
     run_pilots(pilots, archive, note=note, report=report)
     bill = Bill.of(pilots.runs, experiment.objective)
     choice = pilots.choice

@@ -1,0 +1,1 @@
+"""What a browser shows: the explorer, a local server and its page."""
