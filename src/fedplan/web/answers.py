@@ -30,7 +30,6 @@ from fedplan.web.pictures import (
 from fedplan.web.state import Question
 
 PAPER = "the paper's method"
-MAX_DEVICES_FOR_WHAT_IFS = 2_000  # past them what-ifs are asked for once a slider rests
 _LADDER = 64  # values of a slider
 
 
@@ -72,9 +71,6 @@ def answer(question: Question) -> dict[str, Any]:
         "binding": list(plan.binding),
         "regret": plan.regret,
         "rows": _rows(question, plan, current, chosen),
-        "sensitivity": what_ifs(question, plan)
-        if question.fleet.count.size <= MAX_DEVICES_FOR_WHAT_IFS
-        else None,
         "pictures": {
             "frontier": frontier_picture(part, marks, question.constraints, relative),
             "map": map_picture(part, marks, question.constraints, _basis(question, plan)),
@@ -95,8 +91,12 @@ def answer(question: Question) -> dict[str, Any]:
     }
 
 
-def what_ifs(question: Question, plan: Plan) -> list[dict[str, Any]]:
-    """What the plan would lose if something assumed were not so."""
+def what_ifs(question: Question) -> list[dict[str, Any]]:
+    """What the plan would lose if something assumed were not so.
+
+    It plans about ten times over, so it is asked for on its own, once a slider rests.
+    """
+    plan = plan_of(question)
     if not plan.success or set(TOTALS) & set(plan.binding):
         return []  # the limit, not the choice, is what would cost
     cases = sensitivity(

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from threading import Lock
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from fedplan.csvfile import Upload
 from fedplan.errors import InputError
@@ -24,6 +24,7 @@ _RANKINGS = 48  # remembered a fleet: the E of the figures, and those a search l
 _MOST_BYTES = 1 << 28  # of one fleet's rankings
 _BYTES_AN_ENTRY = 32  # of one ranking
 _MOST_PILOTS = 64
+_QUICK = 5_000  # entries of a fleet that is planned for in some hundredths of a second
 
 T = TypeVar("T")
 
@@ -150,6 +151,15 @@ class Shelf:
         if (found := self._pilots.find(id_)) is None:
             raise InputError("these pilots are not here any more. Upload the file again.")
         return found
+
+    def is_large(self, state: Mapping[str, Any]) -> bool:
+        """Whether planning for this state's fleet takes long; of a wrong state, no matter what."""
+        which = state.get("fleet")
+        if which == "drawn":
+            size = state.get("num_clients", 0)
+            return not isinstance(size, int | float) or size > _QUICK
+        known = self._devices.find(which) if isinstance(which, str) else None
+        return (known or self.basis.devices).fleet.count.size > _QUICK
 
     def drawn(self, key: object, draw: Callable[[], Devices]) -> Devices:
         """A drawn fleet; drawn again only where it was forgotten."""

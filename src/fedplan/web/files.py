@@ -31,8 +31,8 @@ class File:
         return f'"{_hash(self.content)}"'
 
 
-def load_files() -> dict[str, File]:
-    """Every file by its path below /static/; the page itself is ''.
+def load_files() -> tuple[File, dict[str, File]]:
+    """The page, and every other file by its path below /static/.
 
     Modules import each other by relative names, so all of the page's own share one folder whose
     name is the hash of them all; plotly, which changes seldom, has one of its own.
@@ -49,8 +49,7 @@ def load_files() -> dict[str, File]:
         for name, content in own.items()
     }
     found[script] = File(_TYPES["js"], plotly)
-    found[""] = File(_TYPES["html"], page.encode(), "no-cache")
-    return found
+    return File(_TYPES["html"], page.encode(), "no-cache"), found
 
 
 def _hash(content: bytes) -> str:

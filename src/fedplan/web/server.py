@@ -1,7 +1,7 @@
 """The explorer's server: its routes, and how much of what it takes.
 
-Plans are made in a few threads of their own, so that many pages can wait without the server
-standing still; equal questions are answered once. Nothing is ever written.
+Plans are made in threads of their own, so that many pages can wait without the server standing
+still; equal questions are answered once. Nothing is ever written.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import csv
 import hashlib
 import io
 import json
-import os
 from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import PurePath
@@ -30,9 +29,9 @@ from fedplan.errors import FedplanError, InputError
 from fedplan.strictjson import to_json
 from fedplan.theory.fleet import QUANTITIES
 from fedplan.web import runs
-from fedplan.web.answers import answer, plan_of, problem_json, what_ifs
+from fedplan.web.answers import answer, problem_json, what_ifs
 from fedplan.web.basis import Basis, Shelf
-from fedplan.web.files import load_files
+from fedplan.web.files import File, load_files
 from fedplan.web.guard import App, Guard
 from fedplan.web.state import DRAWN, parse_json, read_state
 
@@ -73,20 +72,26 @@ class _Explorer:
 
     def __init__(self, basis: Basis) -> None:
         self._shelf = Shelf(basis)
-        self._threads = asyncio.Semaphore(max(2, os.cpu_count() or 1))
+        # One question at a time of each kind: two at once would only wait for each other's turn of
+        # the interpreter. What takes long, or waits for the disk, does not hold up the rest.
+        self._quick, self._slow = asyncio.Semaphore(1), asyncio.Semaphore(1)
         self._waiting = 0
         self._answers: OrderedDict[bytes, bytes] = OrderedDict()
-        self._files = load_files()
+        self._page, self._files = load_files()
 
     def warm_up(self) -> None:
         """Answer what a page asks first, so that nobody waits for libraries to load."""
         answer(read_state({"energy_weight": 0.3}, self._shelf))
 
     async def page(self, request: Request) -> Response:
-        return self._send_file(request, "")
+        return _send_file(request, self._page)
 
     async def static(self, request: Request) -> Response:
-        return self._send_file(request, request.path_params["name"])
+        # A name is looked up, never joined to a path: there is nothing to climb out of.
+        name = request.path_params["name"]
+        if name not in self._files:
+            raise HTTPException(404, f"there is no file {name[:80]!r}.")
+        return _send_file(request, self._files[name])
 
     async def start(self, _request: Request) -> Response:
         """What a page needs before it asks anything."""
@@ -114,7 +119,9 @@ class _Explorer:
         found = self._answers.get(key)
         if found is None:
             found = await self._think(
-                lambda: _encoded(answer(read_state(state, self._shelf))), request
+                lambda: _encoded(answer(read_state(state, self._shelf))),
+                request,
+                quick=not self._shelf.is_large(state),
             )
             self._answers[key] = found
             if len(self._answers) > _KEPT_ANSWERS:
@@ -124,14 +131,14 @@ class _Explorer:
         return Response(found, media_type="application/json", headers=_FRESH)
 
     async def sensitivity(self, request: Request) -> Response:
-        """What the plan would lose if it were otherwise, for fleets where that takes a while."""
+        """What the plan would lose if it were otherwise."""
         state = parse_json(await _body(request, "application/json", MOST_STATE_BYTES))
 
         def cases() -> bytes:
-            question = read_state(state, self._shelf)
-            return _encoded({"success": True, "sensitivity": what_ifs(question, plan_of(question))})
+            found = what_ifs(read_state(state, self._shelf))
+            return _encoded({"success": True, "sensitivity": found})
 
-        found = await self._think(cases, request)
+        found = await self._think(cases, request, quick=not self._shelf.is_large(state))
         return Response(found, media_type="application/json", headers=_FRESH)
 
     async def upload(self, request: Request) -> Response:
@@ -195,28 +202,27 @@ class _Explorer:
         found = await self._think(lambda: _encoded(runs.curves(store, asked)), request)
         return Response(found, media_type="application/json", headers=_FRESH)
 
-    async def _think(self, work: Callable[[], bytes], request: Request) -> bytes:
-        """Do the work in a thread once one is free, unless whoever asked has gone."""
+    async def _think(
+        self, work: Callable[[], bytes], request: Request, *, quick: bool = False
+    ) -> bytes:
+        """Do the work in a thread once it is its turn, unless whoever asked has gone."""
         if self._waiting >= MOST_WAITING:
             raise HTTPException(503, "too many questions at once. Ask again in a moment.")
         self._waiting += 1
         try:
-            async with self._threads:
+            async with self._quick if quick else self._slow:
                 if await request.is_disconnected():
                     raise ClientDisconnect
                 return await asyncio.to_thread(work)
         finally:
             self._waiting -= 1
 
-    def _send_file(self, request: Request, name: str) -> Response:
-        # A name is looked up, never joined to a path: there is nothing to climb out of.
-        file = self._files.get(name)
-        if file is None:
-            raise HTTPException(404, f"there is no file {name[:80]!r}.")
-        headers = {"cache-control": file.caching, "etag": file.tag}
-        if request.headers.get("if-none-match") == file.tag:
-            return Response(status_code=304, headers=headers)
-        return Response(file.content, media_type=file.kind, headers=headers)
+
+def _send_file(request: Request, file: File) -> Response:
+    headers = {"cache-control": file.caching, "etag": file.tag}
+    if request.headers.get("if-none-match") == file.tag:
+        return Response(status_code=304, headers=headers)
+    return Response(file.content, media_type=file.kind, headers=headers)
 
 
 async def _body(request: Request, kind: str, most: int) -> bytes:
@@ -242,7 +248,10 @@ async def _body(request: Request, kind: str, most: int) -> bytes:
 
 
 def _encoded(value: dict[str, Any]) -> bytes:
-    return to_json(value).encode()
+    try:
+        return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
+    except ValueError:  # something is not finite, which is rare: look for it, and write null
+        return to_json(value).encode()
 
 
 def _json(value: dict[str, Any], status: int = 200) -> Response:

@@ -109,8 +109,7 @@ function show(answer, body) {
   byId("file-note").hidden = question().fleet !== "drawn";
   useScales(answer.scales, state, USUAL);
   showBasis(answer);
-  showDoubts(answer.sensitivity);
-  if (answer.sensitivity === null) askDoubts(body);
+  askDoubts(body);
   const { frontier, map, curves, fleet } = answer.pictures;
   drawFrontier(frontier);
   drawMap(map);
@@ -175,11 +174,8 @@ function showRows(answer) {
 }
 
 function showDoubts(cases) {
-  byId("doubts").hidden = cases !== null && cases.length === 0;
-  if (cases === null) {
-    byId("sensitivity").textContent = "...";
-    return;
-  }
+  byId("doubts").hidden = cases.length === 0;
+  byId("doubts").classList.remove("stale");
   const most = Math.max(0.001, ...cases.map((item) => item.regret));
   fillTable(byId("sensitivity"), {
     head: ["if", "best K", "best E", "staying costs"],
@@ -196,6 +192,7 @@ function showDoubts(cases) {
 let doubting = 0;
 function askDoubts(body) {
   clearTimeout(doubting);
+  byId("doubts").classList.add("stale");
   doubting = setTimeout(async () => {
     const found = await post("/api/sensitivity", body);
     if (found.success && body === JSON.stringify(question())) showDoubts(found.sensitivity);
