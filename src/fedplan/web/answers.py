@@ -12,7 +12,7 @@ from fedplan.figures.units import extra, number
 from fedplan.theory.constraints import TOTALS
 from fedplan.theory.convergence import Bound
 from fedplan.theory.cost import Prediction, predict, round_time_s
-from fedplan.theory.estimation import what_is_known
+from fedplan.theory.estimation import Estimate, what_is_known
 from fedplan.theory.grid import Surface, lattice
 from fedplan.theory.plan import Alternative, Plan
 from fedplan.theory.planning import make_plan
@@ -79,7 +79,7 @@ def answer(question: Question) -> dict[str, Any]:
             else None,
             "fleet": fleet_picture(question.fleet, settings[0] if settings else None, waits),
         },
-        "scales": _scales(question, bound, whole),
+        "scales": _scales(question, whole),
         "fleet": _facts(question),
         "convergence": {
             "name": question.convergence.name,
@@ -247,7 +247,7 @@ def _facts(question: Question) -> dict[str, Any]:
     }
 
 
-def _scales(question: Question, bound: Bound, surface: Surface) -> dict[str, list[float]]:
+def _scales(question: Question, surface: Surface) -> dict[str, list[float]]:
     """The values of each slider: by ratio, round numbers, the same while prices and limits move."""
     times, energies = surface.time_s, surface.energy_j
     scales = {
@@ -258,9 +258,11 @@ def _scales(question: Question, bound: Bound, surface: Surface) -> dict[str, lis
     if energies.any():
         least = float(energies[energies > 0].min())
         scales["energy_budget_j"] = _ladder(0.5 * least, 20.0 * least)
-    intervals = {} if question.estimate is None else question.estimate.intervals
+    known = question.reference
+    intervals = known.intervals if isinstance(known, Estimate) else {}
+    reference = known.bound if isinstance(known, Estimate) else known
     for name in ("a0", "b0", "c0"):
-        value = getattr(bound, name)
+        value = getattr(reference, name)
         low, high = value / 10, value * 10
         if name in intervals:
             interval = intervals[name]

@@ -45,6 +45,7 @@ class Convergence:
     """What is known of convergence: a bound for a target gap, or the pilots it is fitted to.
 
     relative_to : what rounds are relative to, where they are not absolute.
+    is_own : whether somebody at a page has moved it.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Convergence:
     pilots: tuple[Pilot, ...] = ()
     target_gap: float = 1.0
     relative_to: str | None = None
+    is_own: bool = False
     flags: tuple[str, ...]
     python: str
 

@@ -16,7 +16,7 @@ from fedplan.theory.grid import Surface, lattice, timed_surface
 from fedplan.theory.memory import round_times_s
 
 _SMALL = 2_000  # entries; a larger fleet has a coarser ladder, for each E is a sort of it
-_CLIENTS, _FEWER_CLIENTS = 64, 40
+_CLIENTS, _FEWER_CLIENTS = 128, 40
 _ALL_STEPS = 64  # up to here every E is looked at
 _A_DECADE, _FEWER_A_DECADE = 24, 13  # of E beyond
 _MOST_STEPS = 10**9

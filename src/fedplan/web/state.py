@@ -66,6 +66,7 @@ class Question:
     constraints: Constraints
     method: Method
     current: tuple[int, int] | None
+    reference: Bound | Estimate  # what a bound of one's own is moved away from
 
     @property
     def fleet(self) -> Fleet:
@@ -130,6 +131,11 @@ def read_state(given: Mapping[str, Any], shelf: Shelf) -> Question:
     collector.finish()
     if devices is None or convergence is None or constraints is None:
         raise AssertionError("a missing part is always a noted problem")
+    known = estimate or convergence.bound
+    if convergence.is_own:
+        known = _reference(reader, shelf, len(devices.fleet)) or convergence.bound
+    if known is None:
+        raise AssertionError("what is known is an estimate or a bound")
     return Question(
         devices=devices,
         convergence=convergence,
@@ -139,6 +145,7 @@ def read_state(given: Mapping[str, Any], shelf: Shelf) -> Question:
         constraints=constraints,
         method=method or ("exact" if estimate is None else "robust"),
         current=current,
+        reference=known,
     )
 
 
@@ -254,10 +261,23 @@ def _objective(reader: _Reader, collector: Collector) -> tuple[float | None, Pri
     return weight, None
 
 
+def _given_convergence(reader: _Reader, shelf: Shelf) -> Convergence:
+    which = reader.text("pilots", "given")
+    return shelf.basis.convergence if which == "given" else shelf.find_pilots(which)
+
+
+def _reference(reader: _Reader, shelf: Shelf, num_clients: int) -> Bound | Estimate | None:
+    """What was known before the bound was moved; None where it cannot be had any more."""
+    try:
+        given = _given_convergence(reader, shelf)
+        return _estimate(given, num_clients, None) if given.pilots else given.bound
+    except InputError:
+        return None
+
+
 def _convergence(reader: _Reader, shelf: Shelf) -> Convergence:
     if reader.choice("bound", "given") == "given":
-        which = reader.text("pilots", "given")
-        return shelf.basis.convergence if which == "given" else shelf.find_pilots(which)
+        return _given_convergence(reader, shelf)
     coefficients = {name: reader.number(name) for name in _COEFFICIENTS}
     gap = reader.number("target_gap", 1.0)
     if missing := [name for name, value in coefficients.items() if value is None]:
@@ -270,7 +290,7 @@ def _convergence(reader: _Reader, shelf: Shelf) -> Convergence:
         name="your own",
         bound=bound,
         target_gap=gap,
-        relative_to=None,
+        is_own=True,
         flags=("--bound", words, "--target-gap", repr(gap)),
         python=repr(bound),
     )

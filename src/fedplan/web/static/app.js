@@ -45,7 +45,7 @@ function question() {
     sent.law = value("law");
   }
   if (sent.bound === "own") groups.push("own");
-  else if (value("pilots") !== "given") sent.pilots = value("pilots");
+  if (value("pilots") !== "given") sent.pilots = value("pilots"); // with an own bound: its sliders' range
   if (state.method) sent.method = state.method;
   for (const { key } of groups.flatMap((group) => CONTROLS[group])) {
     if (value(key) !== undefined) sent[key] = value(key);
@@ -294,7 +294,6 @@ function listen() {
   byId("bound").addEventListener("change", ({ target }) => {
     if (target.value === "own") {
       useOwnBound();
-      delete state.pilots;
       change("bound", "own");
     } else {
       for (const key of ["a0", "b0", "c0", "target_gap", "bound"]) delete state[key];
