@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import importlib.util
+import importlib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "explorer.py"
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
-@pytest.fixture(scope="module")
-def benchmark():
-    spec = importlib.util.spec_from_file_location("explorer_benchmark", BENCHMARK)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+@pytest.fixture
+def benchmark(monkeypatch):
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    return importlib.import_module("explorer")
 
 
 def test_fifty_pages_for_five_seconds(server, benchmark):
     before = benchmark.memory_mb(server.process.pid)
-    load = asyncio.run(benchmark.many_clients(server.port, clients=50, seconds=5.0))
+    with ThreadPoolExecutor(1) as thread:  # the browser's tests keep a loop in this one
+        pages = benchmark.many_clients(server.port, clients=50, seconds=5.0)
+        load = thread.submit(asyncio.run, pages).result()
     assert load.errors == 0
     assert len(load.seconds) > 50  # everybody was answered
     # The bound of the benchmark is half a second; here other tests run on the same cores.

@@ -30,6 +30,11 @@ from fedplan.web.pictures import (
 from fedplan.web.state import Question
 
 PAPER = "the paper's method"
+_LEAST = {
+    "deadline_s": "the fastest possible",
+    "energy_budget_j": "the least energy possible",
+    "max_rounds": "the fewest rounds possible",
+}
 _LADDER = 64  # values of a slider
 
 
@@ -60,7 +65,7 @@ def answer(question: Question) -> dict[str, Any]:
     part = grid.allowed(whole, settings)
     others = [other for _, other in other_bounds(bound, plausible)]
     relative = question.convergence.relative_to or False
-    waits = round_time_s(question.fleet, *plan.setting) if plan.success else 0.0
+    waits = round_time_s(question.fleet, *plan.setting) if plan.success else None
     return {
         "success": plan.success,
         "status": plan.status,
@@ -176,8 +181,7 @@ def _rows(
         remark = extra(other.cost_ratio)
         rows.append(_row(name, role, question, other.prediction, remark, feasible=other.feasible))
     for name, best in plan.best_attainable.items():
-        words = f"least for {name.replace('_', ' ')}"
-        rows.append(_row(words, "attainable", question, best, "", feasible=False))
+        rows.append(_row(_LEAST[name], "attainable", question, best, "", feasible=False))
     return rows
 
 

@@ -112,7 +112,7 @@ def curve_pictures(
 
 
 def fleet_picture(
-    fleet: Fleet, setting: tuple[int, int] | None, round_time_s: float
+    fleet: Fleet, setting: tuple[int, int] | None, round_time_s: float | None
 ) -> dict[str, Any]:
     """How long a round takes each device, and who the slowest are; at the plan's E, or at 1."""
     k, e = setting or (1, 1)
@@ -137,6 +137,7 @@ def fleet_picture(
                 ("mean device", float(np.average(times, weights=fleet.count))),
                 (f"a round waits (K={k:,})", round_time_s),
             )
+            if value is not None
         ],
         "xaxis": axis_layout(axis) | {"title": {"text": f"a device's round ({unit.name})"}},
         "slowest": _slowest(fleet, times, k),

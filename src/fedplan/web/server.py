@@ -63,6 +63,7 @@ def make_app(basis: Basis, *, token: str | None = None) -> App:
         FedplanError: _failed,
         HTTPException: _refused,
         ClientDisconnect: _gone,
+        Exception: _broken,
     }
     return Guard(Starlette(routes=routes, exception_handlers=failures), token=token)
 
@@ -269,6 +270,10 @@ async def _wrong_input(_request: Request, error: InputError) -> Response:
 
 async def _failed(_request: Request, error: FedplanError) -> Response:
     return _error(500, type(error).__name__, str(error))
+
+
+async def _broken(_request: Request, _unexpected: Exception) -> Response:
+    return _error(500, "Error", "something is wrong with fedplan itself; the terminal says more.")
 
 
 async def _refused(_request: Request, error: HTTPException) -> Response:

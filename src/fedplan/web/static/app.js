@@ -30,7 +30,10 @@ function readLink() {
 
 function writeLink() {
   const params = new URLSearchParams(state);
-  if (!byId("runs-view").hidden) params.set("view", "runs");
+  if (!byId("runs-view").hidden) {
+    params.set("view", "runs");
+    if (byId("study").value) params.set("study", byId("study").value);
+  }
   const text = params.toString();
   history.replaceState(null, "", text ? `#${text}` : location.pathname);
 }
@@ -151,6 +154,9 @@ function showHeadline(answer) {
     if (answer.regret !== null) pairs.push(["regret at most", `${(100 * answer.regret).toFixed(1)}%`]);
   } else {
     head.textContent = "No setting meets the limits";
+    for (const row of answer.rows.filter(({ role }) => role === "attainable")) {
+      pairs.push([row.name, `${row.words.time}, ${row.words.energy}, ${row.words.rounds} rounds`]);
+    }
   }
   byId("numbers").replaceChildren(...pairs.map(([name, value]) => {
     const box = document.createElement("div");

@@ -20,7 +20,7 @@ function layout(xaxis, yaxis, lines, more = {}) {
     margin: { l: 56, r: 14, t: 14, b: 50 + 19 * lines },
     paper_bgcolor: "rgba(0,0,0,0)",
     plot_bgcolor: "rgba(0,0,0,0)",
-    font: { family: "system-ui, sans-serif", size: small ? 11 : 12.5, color: colour("ink") },
+    font: { family: "system-ui, sans-serif", size: small ? 11 : 0.78 * parseFloat(getComputedStyle(document.documentElement).fontSize), color: colour("ink") },
     legend: { orientation: small || lines > 1 ? "v" : "h", x: 0, yref: "container", y: 0, yanchor: "bottom", tracegroupgap: 0 },
     hoverlabel: { align: "left" },
     dragmode: false,
@@ -141,6 +141,8 @@ export function drawFrontier(data) {
         text: line.name,
         showarrow: false,
         font: { color: colour("soft"), size: 11 },
+        bgcolor: colour("card"),
+        opacity: 0.85,
         ...(line.along === "x" ? { x: axisPlace(data.xaxis, line.at), yref: "paper", y: 1, textangle: 90, xanchor: "left", yanchor: "top" }
           : { y: axisPlace(data.yaxis, line.at), xref: "paper", x: 1, xanchor: "right", yanchor: "bottom" }),
       })),
@@ -243,6 +245,7 @@ const SERIES = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"
 export function drawLosses(data, against) {
   const names = { rounds: "round", seconds: "seconds", joules: "joules" };
   const interval = data.forecast?.intervals?.[against];
+  const note = { showarrow: false, font: { color: colour("soft") } };
   return draw("losses", () => ({
     traces: data.curves.map((curve, place) => ({
       x: curve[against], y: curve.losses, mode: "lines", name: curve.name,
@@ -254,7 +257,10 @@ export function drawLosses(data, against) {
         ...(data.target_loss === null ? [] : [{ type: "line", xref: "paper", x0: 0, x1: 1, y0: data.target_loss, y1: data.target_loss, line: { color: colour("soft"), dash: "dash", width: 1.5 } }]),
         ...(interval ? [{ type: "rect", yref: "paper", y0: 0, y1: 1, x0: interval[0], x1: interval[1], fillcolor: colour("band"), line: { width: 0 }, layer: "below" }] : []),
       ],
-      annotations: data.target_loss === null ? [] : [{ text: `target ${data.target_loss}`, xref: "paper", x: 1, y: data.target_loss, xanchor: "right", yanchor: "bottom", showarrow: false, font: { color: colour("soft") } }],
+      annotations: [
+        ...(data.target_loss === null ? [] : [{ ...note, text: `target ${data.target_loss}`, xref: "paper", x: 1, y: data.target_loss, xanchor: "right", yanchor: "bottom" }]),
+        ...(interval ? [{ ...note, text: "predicted end, 9 of 10", yref: "paper", y: 1, x: interval[0], xanchor: "left", yanchor: "top" }] : []),
+      ],
     }),
   }), () => ({
     head: ["run", "how it ended", "what it took", "last loss"],

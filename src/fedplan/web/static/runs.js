@@ -29,7 +29,10 @@ export function startRuns(changed) {
       changed();
     });
   }
-  byId("study").addEventListener("change", () => look(true));
+  byId("study").addEventListener("change", () => {
+    look(true);
+    changed();
+  });
   for (const radio of document.getElementsByName("against")) radio.addEventListener("change", drawAgain);
   if (new URLSearchParams(location.hash.slice(1)).get("view") === "runs") show("runs");
 }
@@ -86,7 +89,7 @@ async function load(path) {
 
 function fillStudies() {
   const select = byId("study");
-  const before = select.value;
+  const before = select.value || new URLSearchParams(location.hash.slice(1)).get("study");
   const withStudy = new Set(listing.studies.map((study) => study.experiment));
   const options = [
     ...listing.studies.map((study) => new Option(`${study.name} (${study.num_runs} runs, ${study.created.slice(0, 16)})`, study.id)),
