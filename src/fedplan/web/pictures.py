@@ -28,7 +28,7 @@ from fedplan.theory.grid import Surface
 from fedplan.theory.stragglers import log_choose_ratio
 from fedplan.web.grids import Grid
 
-_MAP_POINTS = 56  # an axis of the map: smooth, and little to send
+_MAP_POINTS = 48  # an axis of the map: smooth, and little to send
 _HIGHEST_RATIO = 3.0  # of cost curves; what is dearer is off the picture
 _BINS, _SLOWEST = 36, 6
 _WIDE = 20.0  # a fleet whose times differ more than this is shown on a logarithmic axis
@@ -48,7 +48,7 @@ def frontier_picture(
     met = constraints.met(
         [p.time_s for p in points],
         [p.energy_j for p in points],
-        [_rounds_at(surface, point) for point in points],
+        [_rounds_at(surface, p) for p in points] if constraints.max_rounds is not None else 0.0,
     )
     return {
         "x": [round_number(data.time.shown(p.time_s)) for p in points],
@@ -150,24 +150,20 @@ def _slowest(fleet: Fleet, times: FloatArray, k: int) -> list[dict[str, Any]]:
     """The slowest entries: how often each is the one that a round waits for."""
     some = np.argpartition(times, max(times.size - _SLOWEST, 0))[-_SLOWEST:]
     order = some[np.argsort(times[some])[::-1]]
-    n, before, found = float(len(fleet)), 0.0, []
-    for entry in order.tolist():
-        after = before + float(fleet.count[entry])
-        avoided = [
-            float(np.exp(log_choose_ratio(*np.array([[n], [slower], [float(k)]])))[0])
-            for slower in (before, after)
-        ]
-        name = fleet.device[entry] if fleet.device else ""
-        found.append(
-            {
-                "name": name or f"row {entry + 1:,}",
-                "count": int(fleet.count[entry]),
-                "time": quantity(float(times[entry]), time_unit(float(times[entry]))),
-                "share": f"{avoided[0] - avoided[1]:.1%}",
-            }
-        )
-        before = after
-    return found
+    slower = np.concatenate([[0.0], np.cumsum(fleet.count[order])])
+    # The chance that a sample has none of the slowest devices, the more of them the smaller.
+    n, chosen = np.full(slower.shape, float(len(fleet))), np.full(slower.shape, float(k))
+    shares = -np.diff(np.exp(log_choose_ratio(n, slower, chosen)))
+    names = fleet.device or ("",) * times.size
+    return [
+        {
+            "name": names[entry] or f"row {entry + 1:,}",
+            "count": int(fleet.count[entry]),
+            "time": quantity(float(times[entry]), time_unit(float(times[entry]))),
+            "share": f"{share:.1%}",
+        }
+        for entry, share in zip(order.tolist(), shares.tolist(), strict=True)
+    ]
 
 
 def _contours(panel: CostPanel) -> dict[str, Any]:

@@ -7,7 +7,6 @@ still; equal questions are answered once. Nothing is ever written.
 from __future__ import annotations
 
 import asyncio
-import csv
 import hashlib
 import io
 import json
@@ -23,17 +22,16 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from fedplan import __version__
 from fedplan.csvfile import Upload
 from fedplan.errors import FedplanError, InputError
 from fedplan.strictjson import to_json
-from fedplan.theory.fleet import QUANTITIES
+from fedplan.tables import write_rows
 from fedplan.web import runs
 from fedplan.web.answers import answer, problem_json, what_ifs
 from fedplan.web.basis import Basis, Shelf
 from fedplan.web.files import File, load_files
 from fedplan.web.guard import App, Guard
-from fedplan.web.state import DRAWN, parse_json, read_state
+from fedplan.web.state import parse_json, read_state
 
 MOST_STATE_BYTES = 64 * 1024
 MOST_UPLOAD_BYTES = 8 * 1024 * 1024
@@ -100,15 +98,9 @@ class _Explorer:
         return _json(
             {
                 "success": True,
-                "version": __version__,
-                "store": basis.store,
                 "fleet": basis.devices.name,
                 "convergence": basis.convergence.name,
                 "has_pilots": bool(basis.convergence.pilots),
-                "drawn": {
-                    key: {"usual": usual, "low": low, "high": high}
-                    for key, (usual, low, high) in DRAWN.items()
-                },
             }
         )
 
@@ -168,14 +160,8 @@ class _Explorer:
         state = parse_json(await _body(request, "application/json", MOST_STATE_BYTES))
 
         def text() -> bytes:
-            fleet = read_state(state, self._shelf).fleet
-            columns = {name: getattr(fleet, name).tolist() for name in (*QUANTITIES, "count")}
-            if fleet.device is not None:
-                columns["device"] = fleet.device
             file = io.StringIO()
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(columns)
-            writer.writerows(zip(*columns.values(), strict=True))
+            write_rows(file, read_state(state, self._shelf).fleet)
             return file.getvalue().encode()
 
         return Response(await self._think(text, request), media_type="text/csv", headers=_FRESH)

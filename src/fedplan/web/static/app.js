@@ -244,7 +244,7 @@ function fillSelects() {
   const bound = byId("bound");
   bound.replaceChildren(option("given", start.convergence), ...uploads("pilots"), option("own", "these sliders"));
   bound.value = state.bound === "own" ? "own" : state.pilots ?? "given";
-  byId("method").replaceChildren(option("", "the usual one"), option("exact", "exact: proven optimum"), option("robust", "robust: least regret (pilots)"), option("paper", "the paper's Algorithm 2"));
+  byId("method").replaceChildren(option("", "the usual one"), option("exact", "exact: proven optimum"), ...(start.has_pilots || NAMES.pilots.size ? [option("robust", "robust: least regret")] : []), option("paper", "the paper's Algorithm 2"));
   byId("method").value = state.method ?? "";
 }
 
