@@ -79,15 +79,21 @@ def first_page(port: int) -> float:
     """Seconds to load the page, all its files and its first plan."""
     begin = time.perf_counter()
     connection = http.client.HTTPConnection("127.0.0.1", port)
-    connection.request("GET", "/")
-    page = connection.getresponse().read().decode()
-    paths = re.findall(r'(?:src|href)="(/static/[^"]+)"', page)
-    folder = next(path for path in paths if path.endswith("app.js")).rpartition("/")[0]
-    for path in [*paths, *(f"{folder}/{name}.js" for name in ("controls", "figures", "runs"))]:
+    waiting, loaded = ["/"], set()
+    while waiting:
+        path = waiting.pop()
+        if path in loaded:
+            continue
+        loaded.add(path)
         connection.request("GET", path)
         reply = connection.getresponse()
-        reply.read()
+        content = reply.read()
         assert reply.status == 200, path
+        if path == "/":
+            waiting += re.findall(r'(?:src|href)="(/static/[^"]+)"', content.decode())
+        elif path.endswith(".js") and not path.endswith("plotly.js"):
+            modules = re.findall(r'from "\./([^"]+)"', content.decode())
+            waiting += (f"{path.rpartition('/')[0]}/{name}" for name in modules)
     ask(connection, {"energy_weight": 0.3})
     connection.close()
     return time.perf_counter() - begin
@@ -112,7 +118,7 @@ async def many_clients(port: int, *, clients: int, seconds: float) -> Load:
             state = {"energy_weight": (number + 0.001 * move) / (clients + 1)}
             begin = time.perf_counter()
             try:
-                path = "plan" if move % RESTS else "sensitivity"
+                path = "plan" if (move + number) % RESTS else "sensitivity"
                 await asyncio.wait_for(_exchange(reader, writer, path, state), 30)
             except (OSError, TimeoutError, AssertionError, asyncio.IncompleteReadError):
                 load.errors += 1

@@ -1,13 +1,21 @@
 // The page: its state, one question at a time to the server, and what the answer changes.
 
+import { say, showBasis, showDoubts, showHeadline, showProblems, showRows } from "./answer.js";
 import { CONTROLS, makeControls, markProblems, showState, useScales } from "./controls.js";
-import { drawCurve, drawFrontier, drawHistogram, drawMap, fillTable, onPick } from "./figures.js";
+import { drawCurve, drawFrontier, drawHistogram, drawMap, onPick } from "./figures.js";
 import { startRuns } from "./runs.js";
 
 const byId = (id) => document.getElementById(id);
 const form = byId("controls");
-const USUAL = { objective: "weight", fleet: "given", bound: "given", pilots: "given", law: "normal" };
-for (const { key, usual } of Object.values(CONTROLS).flat()) if (usual !== undefined) USUAL[key] = usual;
+const USUAL = {
+  objective: "weight",
+  fleet: "given",
+  bound: "given",
+  pilots: "given",
+  law: "normal",
+};
+for (const { key, usual } of Object.values(CONTROLS).flat())
+  if (usual !== undefined) USUAL[key] = usual;
 const NAMES = { fleet: new Map(), pilots: new Map() }; // of uploads, by id
 const SETTLED_MS = 250;
 const TOO_LATE_MS = 400;
@@ -23,7 +31,10 @@ function readLink() {
   const found = {};
   for (const [key, text] of new URLSearchParams(location.hash.slice(1))) {
     if (key === "view" || key === "study") continue;
-    found[key] = text !== "" && Number.isFinite(Number(text)) && key !== "fleet" && key !== "pilots" ? Number(text) : text;
+    found[key] =
+      text !== "" && Number.isFinite(Number(text)) && key !== "fleet" && key !== "pilots"
+        ? Number(text)
+        : text;
   }
   return found;
 }
@@ -87,7 +98,11 @@ async function ask() {
     if (response.success !== undefined && !response.error) show(response, body);
     else showProblems(response.error);
   } catch (error) {
-    if (error.name !== "AbortError") showProblems({ message: "The server does not answer. Is `fedplan serve` still running?", problems: [] });
+    if (error.name !== "AbortError")
+      showProblems({
+        message: "The server does not answer. Is `fedplan serve` still running?",
+        problems: [],
+      });
   } finally {
     asking = null;
     if (mine.again) ask();
@@ -95,7 +110,12 @@ async function ask() {
 }
 
 async function post(path, body, signal, type = "application/json") {
-  const response = await fetch(path, { method: "POST", headers: { "content-type": type }, body, signal });
+  const response = await fetch(path, {
+    method: "POST",
+    headers: { "content-type": type },
+    body,
+    signal,
+  });
   return response.json();
 }
 
@@ -126,75 +146,6 @@ function show(answer, body) {
   document.documentElement.dataset.shown = body; // what the figures show, for who watches the page
 }
 
-let telling = 0;
-function say(answer) {
-  clearTimeout(telling);
-  telling = setTimeout(() => {
-    const row = answer.rows[0];
-    byId("live").textContent = answer.success
-      ? `${row.clients_per_round} clients per round, ${row.local_steps} local steps: ${row.words.time}, ${row.words.energy}.`
-      : "No setting meets the limits.";
-  }, 700);
-}
-
-function showHeadline(answer) {
-  const head = byId("headline");
-  const row = answer.rows[0];
-  const bold = (text) => Object.assign(document.createElement("b"), { textContent: text });
-  const pairs = [];
-  if (answer.success) {
-    head.replaceChildren("Use ", bold(`K = ${row.clients_per_round.toLocaleString("en")}`), ` of ${answer.num_clients.toLocaleString("en")} clients per round and `,
-      bold(`E = ${row.local_steps.toLocaleString("en")}`), " local steps");
-    pairs.push(["rounds", row.words.rounds], ["time", row.words.time], ["energy", row.words.energy], [`cost (${answer.unit})`, row.words.cost]);
-    if (row.words.co2) pairs.push(["carbon", row.words.co2]);
-    for (const [role, name] of [["current", "your setting costs"], ["paper", "the paper's method costs"]]) {
-      const other = answer.rows.find((item) => item.role === role);
-      if (other?.remark) pairs.push([name, other.remark]);
-    }
-    if (answer.regret !== null) pairs.push(["regret at most", `${(100 * answer.regret).toFixed(1)}%`]);
-  } else {
-    head.textContent = "No setting meets the limits";
-    for (const row of answer.rows.filter(({ role }) => role === "attainable")) {
-      pairs.push([row.name, `${row.words.time}, ${row.words.energy}, ${row.words.rounds} rounds`]);
-    }
-  }
-  byId("numbers").replaceChildren(...pairs.map(([name, value]) => {
-    const box = document.createElement("div");
-    box.append(Object.assign(document.createElement("dt"), { textContent: name }), Object.assign(document.createElement("dd"), { textContent: value }));
-    return box;
-  }));
-}
-
-function showRows(answer) {
-  fillTable(byId("rows"), {
-    head: ["setting", "K", "E", "rounds", "time", "energy", "cost", ""],
-    rows: answer.rows.map((row) => ({
-      role: row.role,
-      cells: [
-        row.name + (row.feasible || row.role === "attainable" ? "" : " (breaks a limit)"),
-        row.clients_per_round.toLocaleString("en"), row.local_steps.toLocaleString("en"),
-        row.words.rounds, row.words.time, row.words.energy, row.words.cost, row.remark,
-      ],
-    })),
-  });
-}
-
-function showDoubts(cases) {
-  byId("doubts").hidden = cases.length === 0;
-  byId("doubts").classList.remove("stale");
-  const most = Math.max(0.001, ...cases.map((item) => item.regret));
-  fillTable(byId("sensitivity"), {
-    head: ["if", "best K", "best E", "staying costs"],
-    rows: cases.map((item) => {
-      const cell = document.createElement("span");
-      const bar = Object.assign(document.createElement("span"), { className: "meter" });
-      bar.style.width = `${(4 * item.regret) / most}rem`;
-      cell.append(bar, item.words);
-      return [item.name, item.clients_per_round.toLocaleString("en"), item.local_steps.toLocaleString("en"), cell];
-    }),
-  });
-}
-
 let doubting = 0;
 function askDoubts(body) {
   clearTimeout(doubting);
@@ -205,26 +156,11 @@ function askDoubts(body) {
   }, SETTLED_MS);
 }
 
-function showProblems(error) {
-  const box = byId("problems");
-  const list = document.createElement("ul");
-  for (const problem of error.problems) list.append(Object.assign(document.createElement("li"), { textContent: problem.text ?? problem.message }));
-  const several = error.problems.length > 1;
-  box.replaceChildren(Object.assign(document.createElement("strong"), { textContent: several ? `${error.problems.length} problems:` : "This cannot be planned." }), list);
-  if (!error.problems.length) box.append(error.message);
-  box.hidden = false;
-  byId("result").classList.add("stale");
-  const text = error.problems.map((problem) => `${problem.column ?? ""} ${problem.message}`).join(" ");
-  markProblems(new Set(Object.values(CONTROLS).flat().map(({ key }) => key).filter((key) => new RegExp(`\\b${key}\\b`).test(text))));
-}
-
-function showBasis(answer) {
-  byId("basis").textContent = `${answer.fleet.name}: ${answer.num_clients.toLocaleString("en")} devices; bound: ${answer.convergence.name}`;
-}
-
 function showGroups() {
   const value = (key) => state[key] ?? USUAL[key];
-  const group = (name, visible) => { form.querySelector(`[data-group="${name}"]`).hidden = !visible; };
+  const group = (name, visible) => {
+    form.querySelector(`[data-group="${name}"]`).hidden = !visible;
+  };
   group("weight", value("objective") === "weight");
   group("prices", value("objective") === "prices");
   group("drawn", value("fleet") === "drawn");
@@ -239,17 +175,35 @@ function fillSelects() {
   const option = (value, text) => new Option(text, value);
   const uploads = (kind) => [...NAMES[kind]].map(([id, name]) => option(id, `uploaded: ${name}`));
   const fleet = byId("fleet");
-  fleet.replaceChildren(option("given", start.fleet), option("drawn", "drawn by these sliders"), ...uploads("fleet"));
+  fleet.replaceChildren(
+    option("given", start.fleet),
+    option("drawn", "drawn by these sliders"),
+    ...uploads("fleet"),
+  );
   fleet.value = state.fleet ?? "given";
   const bound = byId("bound");
-  bound.replaceChildren(option("given", start.convergence), ...uploads("pilots"), option("own", "these sliders"));
-  bound.value = state.bound === "own" ? "own" : state.pilots ?? "given";
-  byId("method").replaceChildren(option("", "the usual one"), option("exact", "exact: proven optimum"), ...(start.has_pilots || NAMES.pilots.size ? [option("robust", "robust: least regret")] : []), option("paper", "the paper's Algorithm 2"));
+  bound.replaceChildren(
+    option("given", start.convergence),
+    ...uploads("pilots"),
+    option("own", "these sliders"),
+  );
+  bound.value = state.bound === "own" ? "own" : (state.pilots ?? "given");
+  byId("method").replaceChildren(
+    option("", "the usual one"),
+    option("exact", "exact: proven optimum"),
+    ...(start.has_pilots || NAMES.pilots.size ? [option("robust", "robust: least regret")] : []),
+    option("paper", "the paper's Algorithm 2"),
+  );
   byId("method").value = state.method ?? "";
 }
 
 async function upload(kind, file) {
-  const found = await post(`/api/upload/${kind}?name=${encodeURIComponent(file.name)}`, file, undefined, "text/csv");
+  const found = await post(
+    `/api/upload/${kind}?name=${encodeURIComponent(file.name)}`,
+    file,
+    undefined,
+    "text/csv",
+  );
   if (!found.success) {
     showProblems(found.error);
     return;
@@ -265,7 +219,8 @@ async function copy(what) {
   const text = what === "link" ? location.href : byId(what).textContent;
   try {
     await navigator.clipboard.writeText(text);
-  } catch { // no permission, or not a secure page: select it instead
+  } catch {
+    // no permission, or not a secure page: select it instead
     const range = document.createRange();
     if (what !== "link") range.selectNodeContents(byId(what));
     getSelection().removeAllRanges();
@@ -277,23 +232,34 @@ async function copy(what) {
   const words = button.dataset.words ?? button.textContent;
   button.dataset.words = words;
   button.textContent = "Copied";
-  setTimeout(() => { button.textContent = words; }, 1500);
+  setTimeout(() => {
+    button.textContent = words;
+  }, 1500);
 }
 
 async function download() {
-  const response = await fetch("/api/fleet.csv", { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(question()) });
+  const response = await fetch("/api/fleet.csv", {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(question()),
+  });
   const address = URL.createObjectURL(await response.blob());
-  Object.assign(document.createElement("a"), { href: address, download: "drawn-fleet.csv" }).click();
+  Object.assign(document.createElement("a"), {
+    href: address,
+    download: "drawn-fleet.csv",
+  }).click();
   URL.revokeObjectURL(address);
 }
 
 function useOwnBound() {
-  for (const key of ["a0", "b0", "c0"]) state[key] ??= Number(latest.convergence.bound[key].toPrecision(6));
+  for (const key of ["a0", "b0", "c0"])
+    state[key] ??= Number(latest.convergence.bound[key].toPrecision(6));
 }
 
 function listen() {
   form.addEventListener("submit", (event) => event.preventDefault());
-  for (const radio of form.elements.objective) radio.addEventListener("change", () => change("objective", radio.value));
+  for (const radio of form.elements.objective)
+    radio.addEventListener("change", () => change("objective", radio.value));
   form.elements.law.addEventListener("change", ({ target }) => change("law", target.value));
   byId("fleet").addEventListener("change", ({ target }) => change("fleet", target.value));
   byId("method").addEventListener("change", ({ target }) => change("method", target.value || null));
@@ -313,7 +279,8 @@ function listen() {
       target.value = "";
     });
   }
-  for (const button of document.querySelectorAll("[data-copy]")) button.addEventListener("click", () => copy(button.dataset.copy));
+  for (const button of document.querySelectorAll("[data-copy]"))
+    button.addEventListener("click", () => copy(button.dataset.copy));
   byId("download").addEventListener("click", download);
   byId("reset").addEventListener("click", () => restore({}));
   addEventListener("hashchange", () => restore(readLink()));
@@ -335,7 +302,8 @@ ask();
 startRuns(writeLink);
 start = await (await fetch("/api/start")).json();
 fillSelects();
-if (window.innerWidth >= 960 || CONTROLS.limits.some(({ key }) => key in state)) byId("limits-part").open = true;
+if (window.innerWidth >= 960 || CONTROLS.limits.some(({ key }) => key in state))
+  byId("limits-part").open = true;
 if (state.fleet && state.fleet !== "given") byId("fleet-part").open = true;
 if (state.bound || state.pilots || state.method) byId("bound-part").open = true;
 onPick((k, e) => {

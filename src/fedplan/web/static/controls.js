@@ -2,57 +2,163 @@
 // from the server, so that nothing is computed here.
 
 const PRICE = [0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 1, 2, 3, 5, 10, 20, 50, 100];
-const SMALL_PRICE = [0, 1e-6, 1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1];
+const SMALL_PRICE = [
+  0, 1e-6, 1e-5, 2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1,
+];
 const AMOUNT = [0, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1000];
 const CARBON = [0, 20, 50, 100, 150, 200, 250, 300, 400, 500, 600, 700, 800, 1000];
 const TIMES = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100];
-const ENERGIES = [0, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100];
+const ENERGIES = [
+  0, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100,
+];
 const SIZES = [2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000, 100000];
 
 // `values` are a slider's; a text is the name of a scale that the server sends. `open` ones may be
 // left empty, which the slider says at its end.
 export const CONTROLS = {
   weight: [
-    { key: "energy_weight", label: "Energy weight", hint: "0 = only time, 1 = only energy", low: 0, high: 1, step: 0.01, usual: 0.3 },
+    {
+      key: "energy_weight",
+      label: "Energy weight",
+      hint: "0 = only time, 1 = only energy",
+      low: 0,
+      high: 1,
+      step: 0.01,
+      usual: 0.3,
+    },
   ],
   prices: [
     { key: "price_hour", label: "Money an hour of training", values: PRICE, usual: 2 },
     { key: "price_kwh", label: "Money a kWh", values: PRICE, usual: 0.3 },
-    { key: "price_client_round", label: "Money a participation", hint: "each time a client takes part in a round", values: SMALL_PRICE, usual: 0 },
+    {
+      key: "price_client_round",
+      label: "Money a participation",
+      hint: "each time a client takes part in a round",
+      values: SMALL_PRICE,
+      usual: 0,
+    },
     { key: "price_mb", label: "Money a megabyte", values: SMALL_PRICE, usual: 0 },
     { key: "mb_per_client_round", label: "Megabytes a participation", values: AMOUNT, usual: 0 },
-    { key: "co2_per_kwh", label: "Grams of CO2 a kWh", hint: "alone: CO2 is what is minimised", values: CARBON, usual: 0 },
+    {
+      key: "co2_per_kwh",
+      label: "Grams of CO2 a kWh",
+      hint: "alone: CO2 is what is minimised",
+      values: CARBON,
+      usual: 0,
+    },
     { key: "price_co2_kg", label: "Money a kilogram of CO2", values: PRICE, usual: 0 },
   ],
   current: [
-    { key: "current_clients_per_round", label: "Clients per round K", values: "clients_per_round", open: "not given", whole: true },
-    { key: "current_local_steps", label: "Local steps E", values: "local_steps", open: "not given", whole: true },
+    {
+      key: "current_clients_per_round",
+      label: "Clients per round K",
+      values: "clients_per_round",
+      open: "not given",
+      whole: true,
+    },
+    {
+      key: "current_local_steps",
+      label: "Local steps E",
+      values: "local_steps",
+      open: "not given",
+      whole: true,
+    },
   ],
   limits: [
     { key: "deadline_s", label: "Deadline (s)", values: "deadline_s", open: "no limit" },
-    { key: "energy_budget_j", label: "Energy budget (J)", values: "energy_budget_j", open: "no limit" },
-    { key: "max_rounds", label: "Most rounds", values: [10, 20, 50, 100, 150, 200, 300, 500, 1000, 2000, 5000, 10000], open: "no limit", whole: true },
-    { key: "min_clients_per_round", label: "Smallest K", values: "clients_per_round", open: "no limit", whole: true },
-    { key: "max_clients_per_round", label: "Largest K", values: "clients_per_round", open: "no limit", whole: true },
-    { key: "min_local_steps", label: "Smallest E", values: "local_steps", open: "no limit", whole: true },
-    { key: "max_local_steps", label: "Largest E", values: "local_steps", open: "no limit", whole: true },
+    {
+      key: "energy_budget_j",
+      label: "Energy budget (J)",
+      values: "energy_budget_j",
+      open: "no limit",
+    },
+    {
+      key: "max_rounds",
+      label: "Most rounds",
+      values: [10, 20, 50, 100, 150, 200, 300, 500, 1000, 2000, 5000, 10000],
+      open: "no limit",
+      whole: true,
+    },
+    {
+      key: "min_clients_per_round",
+      label: "Smallest K",
+      values: "clients_per_round",
+      open: "no limit",
+      whole: true,
+    },
+    {
+      key: "max_clients_per_round",
+      label: "Largest K",
+      values: "clients_per_round",
+      open: "no limit",
+      whole: true,
+    },
+    {
+      key: "min_local_steps",
+      label: "Smallest E",
+      values: "local_steps",
+      open: "no limit",
+      whole: true,
+    },
+    {
+      key: "max_local_steps",
+      label: "Largest E",
+      values: "local_steps",
+      open: "no limit",
+      whole: true,
+    },
   ],
   drawn: [
     { key: "num_clients", label: "Devices", values: SIZES, usual: 100, whole: true },
     { key: "step_time_s", label: "Seconds a local step", values: TIMES, usual: 0.1 },
-    { key: "comm_time_s", label: "Seconds an exchange", hint: "download and upload of the model", values: TIMES, usual: 2 },
+    {
+      key: "comm_time_s",
+      label: "Seconds an exchange",
+      hint: "download and upload of the model",
+      values: TIMES,
+      usual: 2,
+    },
     { key: "step_energy_j", label: "Joules a local step", values: ENERGIES, usual: 0.001 },
     { key: "comm_energy_j", label: "Joules an exchange", values: ENERGIES, usual: 0.02 },
-    { key: "spread", label: "Spread", hint: "standard deviation over mean", low: 0, high: 1.5, step: 0.01, usual: 0.33 },
-    { key: "straggler_share", label: "Stragglers", hint: "share of the devices", low: 0, high: 0.5, step: 0.01, usual: 0 },
-    { key: "straggler_slowdown", label: "Slower by", hint: "a straggler, times", low: 1, high: 20, step: 0.5, usual: 5 },
+    {
+      key: "spread",
+      label: "Spread",
+      hint: "standard deviation over mean",
+      low: 0,
+      high: 1.5,
+      step: 0.01,
+      usual: 0.33,
+    },
+    {
+      key: "straggler_share",
+      label: "Stragglers",
+      hint: "share of the devices",
+      low: 0,
+      high: 0.5,
+      step: 0.01,
+      usual: 0,
+    },
+    {
+      key: "straggler_slowdown",
+      label: "Slower by",
+      hint: "a straggler, times",
+      low: 1,
+      high: 20,
+      step: 0.5,
+      usual: 5,
+    },
     { key: "fleet_seed", label: "Seed", low: 0, high: 100, step: 1, usual: 1, whole: true },
   ],
   own: [
     { key: "a0", label: "a0", hint: "how far from the best the start is", values: "a0" },
     { key: "b0", label: "b0", hint: "what long local runs cost in rounds", values: "b0" },
     { key: "c0", label: "c0", hint: "what sampling few clients costs", values: "c0" },
-    { key: "target_gap", label: "Target gap", values: [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10], usual: 1 },
+    {
+      key: "target_gap",
+      label: "Target gap",
+      values: [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10],
+      usual: 1,
+    },
   ],
 };
 
@@ -139,7 +245,7 @@ function placeSlider(part, value) {
 }
 
 function say({ control, slider, number }) {
-  slider.setAttribute("aria-valuetext", number.value === "" ? control.open ?? "" : number.value);
+  slider.setAttribute("aria-valuetext", number.value === "" ? (control.open ?? "") : number.value);
 }
 
 /** Show a state; what the user is typing into stays as it is. */
@@ -155,7 +261,8 @@ export function showState(state, usual) {
 export function useScales(scales, state, usual) {
   for (const [key, part] of parts) {
     const name = part.control.values;
-    if (typeof name !== "string" || !scales[name] || document.activeElement === part.slider) continue;
+    if (typeof name !== "string" || !scales[name] || document.activeElement === part.slider)
+      continue;
     if (JSON.stringify(scales[name]) === JSON.stringify(part.values)) continue;
     useValues(part, scales[name]);
     placeSlider(part, state[key] ?? usual[key] ?? null);
