@@ -155,6 +155,33 @@ def test_prices_and_ones_own_setting(open_page):
     assert "your setting" in " ".join(filter(None, figure(page, "map")))
 
 
+def test_a_click_on_the_frontier_takes_that_setting(open_page):
+    page = open_page()
+    page.wait_for_selector("#frontier .main-svg")
+    page.locator("#frontier").scroll_into_view_if_needed()
+    x, y = page.evaluate(
+        """() => {
+          const plot = document.querySelector("#frontier .plot");
+          const {x, y} = plot.data.find((trace) => trace.name === "frontier");
+          const {xaxis, yaxis} = plot._fullLayout;
+          const corner = plot.getBoundingClientRect();
+          return [corner.x + xaxis._offset + xaxis.d2p(x.at(-1)),
+                  corner.y + yaxis._offset + yaxis.d2p(y.at(-1))];
+        }"""
+    )
+    page.mouse.move(x + 40, y - 40)
+    page.mouse.move(x, y, steps=5)
+    page.wait_for_selector("#frontier .hovertext")
+    page.mouse.click(x, y)
+    until(page, "document.getElementById('current_local_steps').value !== ''")
+    last = compute_frontier(FLEET, EXAMPLE_BOUND)[-1]
+    settle(page)
+    assert page.input_value("#current_clients_per_round") == str(last.clients_per_round)
+    assert page.input_value("#current_local_steps") == str(last.local_steps)
+    row = page.inner_text("#rows tr[data-role=current]")
+    assert row.startswith("your setting")
+
+
 def test_nothing_meets_the_limits(open_page):
     page = open_page()
     page.fill("#deadline_s", "10")
@@ -318,6 +345,8 @@ def test_it_fits_the_screen_in_light_and_dark(open_page, size, scheme):
     page = open_page("#current_clients_per_round=10&current_local_steps=50", size, scheme)
     width = page.evaluate("document.documentElement.scrollWidth")
     assert width <= SIZES[size][0]
+    assert page.locator("#histogram .main-svg").count() == 0  # out of sight, and not drawn yet
+    page.locator("#histogram").scroll_into_view_if_needed()
     page.wait_for_selector("#histogram .main-svg")
     # Text and page differ enough to be read: 4.5 to 1, by the WCAG.
     contrast = page.evaluate(

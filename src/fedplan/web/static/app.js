@@ -2,7 +2,7 @@
 
 import { say, showBasis, showDoubts, showHeadline, showProblems, showRows } from "./answer.js";
 import { CONTROLS, makeControls, markProblems, showState, useScales } from "./controls.js";
-import { drawCurve, drawFrontier, drawHistogram, drawMap, onPick } from "./figures.js";
+import { drawCurve, drawFrontier, drawHistogram, drawMap } from "./figures.js";
 import { startRuns } from "./runs.js";
 
 const byId = (id) => document.getElementById(id);
@@ -134,7 +134,7 @@ function show(answer, body) {
   showBasis(answer);
   askDoubts(body);
   const { frontier, map, curves, fleet } = answer.pictures;
-  drawFrontier(frontier);
+  drawFrontier(frontier, pick);
   drawMap(map);
   for (const id of ["steps", "clients"]) byId(id).hidden = curves === null;
   if (curves) {
@@ -144,6 +144,13 @@ function show(answer, body) {
   drawHistogram(fleet);
   say(answer);
   document.documentElement.dataset.shown = body; // what the figures show, for who watches the page
+}
+
+function pick(k, e) {
+  state.current_clients_per_round = k;
+  state.current_local_steps = e;
+  showState(state, USUAL);
+  moved();
 }
 
 let doubting = 0;
@@ -306,9 +313,3 @@ if (window.innerWidth >= 960 || CONTROLS.limits.some(({ key }) => key in state))
   byId("limits-part").open = true;
 if (state.fleet && state.fleet !== "given") byId("fleet-part").open = true;
 if (state.bound || state.pilots || state.method) byId("bound-part").open = true;
-onPick((k, e) => {
-  state.current_clients_per_round = k;
-  state.current_local_steps = e;
-  showState(state, USUAL);
-  moved();
-});

@@ -1,6 +1,6 @@
 // Figures of a plan: arrays from the server, placed and coloured; nothing is computed here.
 
-import { colour, draw, layout, ready } from "./plots.js";
+import { colour, draw, layout } from "./plots.js";
 import { tableOf } from "./tables.js";
 
 function markTraces(marks, { legend = true } = {}) {
@@ -21,7 +21,8 @@ function markTraces(marks, { legend = true } = {}) {
   }));
 }
 
-export function drawFrontier(data) {
+/** The frontier; `picked(K, E)` hears of a click on one of its points. */
+export function drawFrontier(data, picked) {
   const kept = (met) => data.x.map((_, place) => place).filter((place) => data.met[place] === met);
   const points = (met, name, face) => {
     const places = kept(met);
@@ -41,7 +42,7 @@ export function drawFrontier(data) {
       showlegend: places.length > 0 && name !== "frontier",
     };
   };
-  return draw(
+  draw(
     "frontier",
     () => ({
       traces: [
@@ -99,6 +100,12 @@ export function drawFrontier(data) {
         data.weights[place] || "none",
       ]),
     }),
+    (plot) => {
+      plot.on("plotly_click", ({ points }) => {
+        const setting = points.find((point) => Array.isArray(point.customdata))?.customdata;
+        if (setting) picked(...setting);
+      });
+    },
   );
 }
 
@@ -109,7 +116,7 @@ export function drawMap(data) {
   const figure = document.getElementById("map");
   figure.querySelector("figcaption").textContent = data.title;
   figure.hidden = !data.is_map;
-  if (!data.is_map) return Promise.resolve();
+  if (!data.is_map) return;
   const count = data.levels.length;
   const share = (rank) => rank / Math.max(count, 1);
   const scale = count
@@ -155,7 +162,7 @@ export function drawMap(data) {
     });
   }
   traces.push(...markTraces(data.marks));
-  return draw(
+  draw(
     "map",
     () => ({ traces, layout: layout(data.xaxis, data.yaxis, data.marks.length) }),
     () => {
@@ -174,7 +181,7 @@ export function drawMap(data) {
 
 export function drawCurve(id, data, at) {
   const edge = { mode: "lines", line: { width: 0 }, hoverinfo: "skip", showlegend: false };
-  return draw(
+  draw(
     id,
     () => ({
       traces: [
@@ -240,7 +247,7 @@ export function drawHistogram(data) {
       ]),
     }),
   );
-  return draw(
+  draw(
     "histogram",
     () => ({
       traces: [
@@ -284,14 +291,4 @@ export function drawHistogram(data) {
       ]),
     }),
   );
-}
-
-/** Call back with (K, E) where a setting is picked in a figure. */
-export async function onPick(callback) {
-  await ready;
-  const plot = document.querySelector("#frontier .plot");
-  plot.on?.("plotly_click", ({ points }) => {
-    const setting = points.find((point) => Array.isArray(point.customdata))?.customdata;
-    if (setting) callback(...setting);
-  });
 }

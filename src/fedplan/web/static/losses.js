@@ -8,7 +8,7 @@ export function drawLosses(data, against) {
   const names = { rounds: "round", seconds: "seconds", joules: "joules" };
   const interval = data.forecast?.intervals?.[against];
   const note = { showarrow: false, font: { color: colour("soft") } };
-  return draw(
+  draw(
     "losses",
     () => ({
       traces: data.curves.map((curve, place) => ({

@@ -8,6 +8,19 @@ export const ready = window.Plotly
   : new Promise((done) => script.addEventListener("load", done));
 const CONFIG = { displayModeBar: false, responsive: true };
 const shown = new Map(); // element id -> how to draw it again
+const waiting = new Set(); // ids of figures that have changed while out of sight
+const inSight = new Set();
+// Drawing is most of a move's work in the browser, so only what can be seen is drawn at once.
+const sight = new IntersectionObserver(
+  (entries) => {
+    for (const { target, isIntersecting } of entries) {
+      if (isIntersecting) inSight.add(target.id);
+      else inSight.delete(target.id);
+      if (isIntersecting && waiting.delete(target.id)) shown.get(target.id)();
+    }
+  },
+  { rootMargin: "150px" },
+);
 
 export const colour = (name) =>
   getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
@@ -45,16 +58,22 @@ export function layout(xaxis, yaxis, lines, more = {}) {
   };
 }
 
-export function draw(id, make, table) {
+/** Draw a figure, at once or when it comes into sight; `first(plot)` hears of the first time. */
+export function draw(id, make, table, first = () => {}) {
   const figure = document.getElementById(id);
   const again = async () => {
     await ready;
     const { traces, layout } = make();
-    await window.Plotly.react(figure.querySelector(".plot"), traces, layout, CONFIG);
+    const plot = figure.querySelector(".plot");
+    const isNew = !plot.data;
+    await window.Plotly.react(plot, traces, layout, CONFIG);
+    if (isNew) first(plot);
   };
+  if (!shown.has(id)) sight.observe(figure);
   shown.set(id, again);
   if (table) showTable(figure, table);
-  return again();
+  if (inSight.has(id)) again();
+  else waiting.add(id);
 }
 
 function showTable(figure, table) {
@@ -73,6 +92,7 @@ function showTable(figure, table) {
   details.fill();
 }
 
+addEventListener("beforeprint", () => waiting.forEach((id) => shown.get(id)()));
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () =>
   shown.forEach((again) => again()),
 );
