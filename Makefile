@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 .DEFAULT_GOAL := help
-.PHONY: help run test test-slow lint format benchmark benchmark-peers clean
+.PHONY: help run test test-slow lint format docs benchmark benchmark-peers clean
 
 help:  ## Show this help
 	@grep -hE '^[a-z-]+:.*?## ' $(MAKEFILE_LIST) | awk 'BEGIN {FS = ":.*?## "}; {printf "  make %-16s %s\n", $$1, $$2}'
@@ -28,6 +28,10 @@ format: $(VENV)/.dev  ## Rewrite the code in the house style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+docs: $(VENV)/.dev  ## Build the documentation site in build/docs; make test builds it, too
+	$(BIN)/sphinx-build -W --keep-going -q -c docs . build/docs
+	@echo "Open build/docs/index.html"
+
 benchmark: $(VENV)/.run  ## Time the planner to 1,000,000 devices, and the simulator
 	$(BIN)/python benchmarks/plan_scaling.py
 	$(BIN)/python benchmarks/peers/run.py --peers
@@ -36,7 +40,7 @@ benchmark-peers: $(VENV)/.run  ## Time the simulator against Flower, FedJAX, pfl
 	$(BIN)/python benchmarks/peers/run.py --output benchmarks/peers/results.json $(ARGS)
 
 clean:  ## Remove the virtual environment and everything generated
-	rm -rf $(VENV) .benchmark-envs dist demo.png demo.md fedplan.db* .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .benchmark-envs build dist demo.png demo.md fedplan.db* .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
