@@ -6,6 +6,7 @@ import importlib
 import inspect
 import re
 import resource
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -84,6 +85,23 @@ def test_every_command_and_option_is_documented_and_has_an_example():
         for parameter in command.params:
             shown = parameter.opts[0] if isinstance(parameter, click.Option) else parameter.metavar
             assert f"`{shown}" in section, f"{name} {shown}"
+        known = {word for parameter in command.params for word in parameter.opts}
+        assert set(re.findall(r"^\| `(--?[a-z][a-z0-9-]*)", section, re.MULTILINE)) <= known, name
+
+
+def test_examples_of_commands_are_understood():
+    seen = 0
+    for name, command in commands_of(cli):
+        text = inspect.cleandoc(command.help).partition("Examples:\n")[2].partition("\n\n")[0]
+        for line in text.replace("\\\n", " ").splitlines():
+            words = shlex.split(re.split(r" {3,}(?=[a-z])", line.strip())[0])  # then a remark
+            place = cli
+            while isinstance(place, click.Group):
+                words.pop(0)
+                place = place.commands[words[0]]
+            assert place.make_context(name, words[1:])
+            seen += 1
+    assert seen > 30
 
 
 def test_the_paper_page_names_functions_and_tests_that_exist():
