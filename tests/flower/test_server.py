@@ -49,7 +49,10 @@ def facts(outcome):
 @pytest.fixture(scope="module")
 def uninterrupted(experiment, tmp_path_factory):
     folder = tmp_path_factory.mktemp("live")
-    return folder, *run(experiment, folder, make_federation(experiment.simulator.learner))
+    federation = make_federation(experiment.simulator.learner)
+    for place, node in enumerate(federation.grid.nodes.values()):
+        node.config["name"] = f"phone-{place}"  # which client it trains, its partition-id says
+    return folder, *run(experiment, folder, federation)
 
 
 def test_the_study_is_run_with_real_seconds_and_recalled_from_the_store(experiment, uninterrupted):

@@ -15,6 +15,7 @@ from flwr.serverapp import Grid, ServerApp
 from fedplan.atomic import draft_of
 from fedplan.errors import FedplanError, InputError
 from fedplan.flower.app import pack, unpack
+from fedplan.flower.client import partition_name
 from fedplan.flower.engine import FlowerEngine
 from fedplan.flower.exchange import Clock, WallClock
 from fedplan.flower.journal import StoreJournal
@@ -58,7 +59,7 @@ def run_live_study(
         lambda seed: pack(learner.initial(seed)),
         evaluate=evaluate,
         learning_rate=experiment.rate,
-        names=[f"partition-{client}" for client in range(experiment.num_clients)],
+        names=[partition_name(client) for client in range(experiment.num_clients)],
         journal=StoreJournal(store, experiment.settings, folder),
         clock=clock,
     )
