@@ -28,7 +28,7 @@ format: $(VENV)/.dev  ## Rewrite the code in the house style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: $(VENV)/.dev  ## Build the documentation site in build/docs; make test builds it, too
+docs: $(VENV)/.docs  ## Build the documentation site in build/docs; make test builds it, too
 	$(BIN)/sphinx-build -W --keep-going -q -c docs . build/docs
 	@echo "Open build/docs/index.html"
 
@@ -52,7 +52,12 @@ $(VENV)/.run: pyproject.toml | $(BIN)/python
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
 	@touch $@
 
+$(VENV)/.docs: pyproject.toml | $(BIN)/python
+	@echo "Installing fedplan and what builds its documentation into $(VENV) (once) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	@touch $@ $(VENV)/.run
+
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	@echo "Installing fedplan and its development tools into $(VENV) (once) ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
-	@touch $@ $(VENV)/.run
+	@touch $@ $(VENV)/.run $(VENV)/.docs

@@ -219,7 +219,7 @@ def _comparison(experiment: Experiment, outcome: Outcome) -> Any:
 
     table = Table(box=None)
     for name in ("", "rounds", "time", "energy", f"cost ({experiment.objective.unit})"):
-        table.add_column(name, justify="right" if name else "left")
+        table.add_column(name, justify="right" if name else "left", no_wrap=not name)
     for pilot in outcome.pilots:
         bill = type(outcome.pilots_bill).of([pilot], experiment.objective)
         setting = f"{pilot.clients_per_round:,} clients, {pilot.local_steps:,} steps"
