@@ -25,14 +25,15 @@ version = release = fedplan.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.viewcode"]
 root_doc = "docs/README"
 include_patterns = [
-    "*.md",
+    "README.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
     "docs/**.md",
     "examples/*/README.md",
     "benchmarks/README.md",
     "reproduction/README.md",
 ]
-# Folders that are not looked into; demo.md is what `make run` writes.
-exclude_patterns = [".*", "build", "dist", "src", "tests", "demo.md", "reproduction-*"]
+exclude_patterns = [".*", "build", "dist", "src", "tests"]  # not looked into
 nitpicky = True
 nitpick_ignore_regex = [
     # Packages without a site here to link to.

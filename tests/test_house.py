@@ -13,11 +13,11 @@ from pathlib import Path
 
 import click
 import pytest
+from docs.pages import PAGES, ROOT
 
 import fedplan
 from fedplan.cli import cli
 
-ROOT = Path(__file__).parents[1]
 CLI_REFERENCE = ROOT / "docs" / "reference" / "cli.md"
 PAPER_TO_CODE = ROOT / "docs" / "explanation" / "paper-to-code.md"
 
@@ -130,10 +130,6 @@ def test_every_number_of_the_paper_is_on_the_page():
     for start, end in re.findall(r"Algorithm 2, lines? (\d+)(?:[-,] ?(\d+))?", page):
         lines |= set(range(int(start), int(end or start) + 1))
     assert lines == set(range(1, 14))
-
-
-PLACES = ("*.md", "docs/**/*.md", "examples/*/*.md", "benchmarks/*.md", "reproduction/*.md")
-PAGES = [page for places in PLACES for page in ROOT.glob(places)]
 
 
 def test_links_between_pages_lead_somewhere():

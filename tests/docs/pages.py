@@ -10,13 +10,16 @@ from pathlib import Path
 from markdown_it import MarkdownIt
 
 ROOT = Path(__file__).parents[2]
-PLACES = ("*.md", "docs/**/*.md", "examples/*/*.md", "benchmarks/*.md", "reproduction/*.md")
-PAGES = sorted(
-    page
-    for place in PLACES
-    for page in ROOT.glob(place)
-    if page.name != "demo.md"  # which `make run` writes
+PLACES = (
+    "README.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "docs/**/*.md",
+    "examples/*/README.md",
+    "benchmarks/README.md",
+    "reproduction/README.md",
 )
+PAGES = sorted(page for place in PLACES for page in ROOT.glob(place))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
