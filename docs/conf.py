@@ -45,7 +45,6 @@ nitpick_ignore_regex = [
 ]
 
 myst_heading_anchors = 3
-myst_links_external_new_tab = False
 
 default_role = "code"
 smartquotes = False  # they make one dash of the two before an option

@@ -37,6 +37,7 @@ def test_a_block_is_run_somewhere(block):
     match block.language:
         case "python":  # by pytest's doctest, whose places these are; programs by test_how_to.py
             assert not block.is_session or block.page.startswith(("README.md", "docs/"))
+            assert "+SKIP" not in block.text
         case "sql":
             assert block.page == "docs/reference/store.md"  # tests/store/test_store.py
         case "text":  # output, formulas and lists of files: nothing to type
