@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 _NEEDED = ("target-loss", "fleet")
 _NEEDED_LIVE = ("target-loss",)  # real devices are profiled
+_REPORTS = (".md", ".html")
 _EXIT_CODES = {"reached": 0, "infeasible": 3}
 
 
@@ -51,7 +52,7 @@ _EXIT_CODES = {"reached": 0, "infeasible": 3}
 @click.option("--federation", metavar="NAME", help="With flower: the connection of `flwr run`.")
 @store_options
 @plot_option
-@click.option("--report", metavar="FILE", help="Also write it all down, as Markdown: .md.")
+@click.option("--report", metavar="FILE", help="Also write it all down: .md or .html.")
 @download_option
 @quiet_option
 @verbose_option
@@ -89,7 +90,6 @@ def run(
 
     Exit codes: 0 the target was reached, 1 it was not, 2 wrong input, 3 no feasible plan.
     """
-    from fedplan.atomic import draft_of
     from fedplan.store import Store
     from fedplan.studies import read_study
 
@@ -100,10 +100,9 @@ def run(
         lambda: read_study(study, overrides, required=_NEEDED_LIVE if live else _NEEDED),
         lambda: _check_runner(live, federation),
         lambda: check_plot(plot),
-        lambda: check_file(report, (".md",)),
+        lambda: check_file(report, _REPORTS),
     )
 
-    from fedplan.studies.report import report_text
     from fedplan.studies.workflow import run_study
 
     experiment = build(read, download=download, quiet=quiet, federation=federation)
@@ -117,8 +116,7 @@ def run(
     if plot is not None and any(one.final_loss is not None for one in outcome.pilots):
         draw_outcome(experiment, outcome, plot)
     if report is not None:
-        with draft_of(report) as draft:
-            draft.write_text(report_text(experiment, outcome, picture=plot), encoding="utf-8")
+        _write_report(experiment, outcome, report, store_url, picture=plot)
         context = click.get_current_context()
         context.call_on_close(lambda: click.echo(f"Written: {report}", err=True))
     if output_format == "json":
@@ -159,29 +157,31 @@ def _run_live(
         return profiled, recall_study(profiled, store)
 
 
+def _write_report(
+    experiment: Experiment, outcome: Outcome, path: str, store_url: str, *, picture: str | None
+) -> None:
+    """Markdown or a page, by the file's ending."""
+    if path.lower().endswith(".html"):
+        from fedplan.store import Store
+        from fedplan.studies.recalling import stored_facts
+        from fedplan.web.report import write_report
+
+        with Store(store_url) as store:
+            facts = stored_facts(store, experiment.save(store))
+        write_report(replace(facts, experiment=experiment, outcome=outcome), path)
+        return
+    from fedplan.atomic import draft_of
+    from fedplan.studies.report import report_text
+
+    with draft_of(path) as draft:
+        draft.write_text(report_text(experiment, outcome, picture=picture), encoding="utf-8")
+
+
 def draw_outcome(experiment: Experiment, outcome: Outcome, path: str) -> None:
     """Draw what a study has come to, as far as it got."""
-    from fedplan.figures import study_figure_data
+    from fedplan.studies.picture import outcome_figure
 
-    if experiment.fleet is None or experiment.stop.target_loss is None:
-        raise AssertionError("what was planned has devices and a target")
-    measured = outcome.measured
-    data = study_figure_data(
-        experiment.fleet,
-        experiment.objective,
-        name=experiment.study.name,
-        target_loss=experiment.stop.target_loss,
-        constraints=experiment.constraints,
-        pilots=outcome.pilots,
-        pilots_bill=outcome.pilots_bill,
-        descent=outcome.descent,
-        setting=outcome.setting,
-        forecast=outcome.forecast,
-        runs=() if measured is None else measured.runs,
-        training_bill=None if measured is None else measured.bill,
-        note=outcome.message,
-    )
-    save_plot(data, path)
+    save_plot(outcome_figure(experiment, outcome), path)
 
 
 def _predicted_json(outcome: Outcome) -> dict[str, Any] | None:

@@ -58,8 +58,8 @@ def sensitivity(
         return []  # nothing costs anything, so nothing can be lost
     cases = [
         *((name, fleet, truth, given) for name, truth in _other_bounds(bound, plausible)),
-        ("communication twice as fast", _slower(fleet, 0.5), bound, given),
-        ("communication twice as slow", _slower(fleet, 2.0), bound, given),
+        ("communication twice as fast", slower_communication(fleet, 0.5), bound, given),
+        ("communication twice as slow", slower_communication(fleet, 2.0), bound, given),
     ]
     if energy_weight is not None:
         moved = sorted(
@@ -103,7 +103,8 @@ def _other_bounds(bound: Bound, plausible: Sequence[Bound]) -> list[tuple[str, B
     return named
 
 
-def _slower(fleet: Fleet, factor: float) -> Fleet:
+def slower_communication(fleet: Fleet, factor: float) -> Fleet:
+    """The same devices, whose model exchange takes this many times as long."""
     return Fleet(
         step_time_s=fleet.step_time_s,
         comm_time_s=fleet.comm_time_s * factor,
