@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from fedplan.errors import InputError
+from fedplan.notebook import Shown, in_words, interval_in_words
 from fedplan.records import RoundRecord, RunRecord
 from fedplan.simulation import Job
 from fedplan.store import Store
@@ -66,7 +67,7 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Outcome:
+class Outcome(Shown):
     """Everything a study has come to.
 
     setting : (K, E) of the plan; None where there is none.
@@ -85,6 +86,25 @@ class Outcome:
     pilots_bill: Bill
     measured: Measured | None
     message: str
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name} {text}" for name, text in self._facts() if name != "message")
+        return f"<Outcome: {shown}>"
+
+    def _facts(self) -> Iterator[tuple[str, str]]:
+        yield "status", self.status
+        if self.setting is not None:
+            yield "clients_per_round", in_words(self.setting[0])
+            yield "local_steps", in_words(self.setting[1])
+        if (expected := self.forecast) is not None:
+            rounds = expected.prediction.expected_rounds
+            yield "rounds predicted", interval_in_words(rounds, expected.rounds_interval)
+        if (measured := self.measured) is not None:
+            yield "rounds measured", in_words(measured.rounds)
+            yield "cost of training", in_words(measured.bill.cost)
+        yield "pilots", in_words(len(self.pilots))
+        yield "cost of pilots", in_words(self.pilots_bill.cost)
+        yield "message", self.message
 
     @property
     def success(self) -> bool:
