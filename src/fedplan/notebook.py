@@ -14,7 +14,10 @@ from fedplan.markup import join, table, tag
 
 Row = TypeVar("Row")
 _MOST_ROWS = 20  # of a table; a frame has them all
-_STYLE = "border-collapse: collapse; font-variant-numeric: tabular-nums; text-align: left;"
+_STYLE = (
+    "border-collapse: separate; border-spacing: 0.8em 0.15em; color: inherit; text-align: left; "
+    "font-variant-numeric: tabular-nums;"
+)
 
 
 class Shown:

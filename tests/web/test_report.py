@@ -243,7 +243,7 @@ def test_an_app_that_plans_by_itself_has_runs_plans_and_devices(fedplan, store, 
     outline, words = check_structure(page), words_of(page)
     assert "app reached" in words and "reached its target after 5 rounds" in words
     assert "from round 4: K=2, E=5" in words and "phone" in words and HOSTILE in words
-    assert len(outline.alts) == 1 and outline.scripts == 2
+    assert len(outline.alts) == 2 and outline.scripts == 2  # over rounds, and over seconds
 
 
 def test_an_experiment_without_a_study_has_its_runs(fedplan, store, tmp_path):
@@ -258,6 +258,7 @@ def test_names_and_texts_of_a_store_stay_texts(fedplan, store, tmp_path):
     with Store(store) as open_store:
         entry = open_store.save_study(HOSTILE, {HOSTILE: {HOSTILE: HOSTILE}}, {HOSTILE: HOSTILE})
         open_store.save_step(entry, HOSTILE, HOSTILE)
+        open_store.save_step(entry, "plans", [[HOSTILE], HOSTILE, [1, 2]])
     page = page_of(fedplan, tmp_path, HOSTILE)
     outline = check_structure(page)
     assert outline.scripts == 1 and not outline.alts and words_of(page).count(HOSTILE) > 3

@@ -28,7 +28,8 @@ async function draw(figure) {
   const spec = JSON.parse(figure.querySelector("script").textContent);
   const live = document.createElement("div");
   live.className = "live";
-  live.setAttribute("aria-hidden", "true"); // the image's text says it
+  live.setAttribute("role", "group");
+  live.setAttribute("aria-label", figure.querySelector("img").alt);
   figure.prepend(live);
   const options = { responsive: true, displaylogo: false };
   try {

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from fedplan.errors import InputError
+from fedplan.figures import convergence_data
 from fedplan.markup import Markup, join, tag
 from fedplan.store import RunEntry
 from fedplan.studies.recalling import Recalled
@@ -31,7 +34,8 @@ def runs_sections(found: Recalled) -> tuple[str, str, list[Section]]:
         status = {"target": "reached", "diverged": "diverged"}.get(last.status, last.status)
         message = _training(last)
         pairs.append(("Training", message))
-        pairs.append(("Settings used", _plans(found)))
+        used = (f"from round {start:,}: K={k:,}, E={e:,}" for start, k, e in _plans(found))
+        pairs.append(("Settings used", "; ".join(used)))
     if found.reason:
         pairs.append(("No more is said because", found.reason))
     sections = [section("Summary", facts(pairs))]
@@ -44,8 +48,8 @@ def runs_sections(found: Recalled) -> tuple[str, str, list[Section]]:
 
 def _last_run(found: Recalled) -> RunEntry | None:
     """The training run of an app that plans by itself; None where there is no such thing."""
-    plans = found.steps.get("plans")
-    if not isinstance(plans, list) or not plans:
+    plans = _plans(found)
+    if not plans:
         return None
     _, clients, steps = plans[-1]
     # Pilots have other seeds, and larger ones.
@@ -64,24 +68,35 @@ def _training(run: RunEntry) -> str:
     )
 
 
-def _plans(found: Recalled) -> str:
-    return "; ".join(
-        f"from round {start:,}: K={clients:,}, E={steps:,}"
-        for start, clients, steps in found.steps["plans"]
-    )
+def _plans(found: Recalled) -> list[list[int]]:
+    """The round that each setting was used from, and its K and E."""
+    plans = found.steps.get("plans")
+    if not isinstance(plans, list):
+        return []
+    return [
+        plan
+        for plan in plans
+        if isinstance(plan, list) and len(plan) == 3 and all(isinstance(n, int) for n in plan)
+    ]
 
 
 def _figure(found: Recalled) -> Markup:
-    from fedplan.figures import convergence_data
-
     if not found.records:
         return Markup("")
     try:
         data = convergence_data(found.records, title="")
     except InputError:  # no run has a loss, or all have diverged
         return Markup("")
-    words = "Mean loss over the seeds of each K and E, with one standard deviation."
-    return figure(data, "How the loss fell", words)
+    words = "Mean over the seeds of each K and E, with one standard deviation."
+    # One figure a panel: side by side they would not fit a phone.
+    return join(
+        figure(
+            replace(data, panels=(panel,), columns=1),
+            f"{panel.y.label} against {panel.x.label}".capitalize(),
+            words,
+        )
+        for panel in data.panels
+    )
 
 
 def _table(found: Recalled) -> Markup:
