@@ -18,6 +18,8 @@ from fedplan.store import Store
 from fedplan.studies import read_study
 from fedplan.studies.building import build_experiment
 from fedplan.studies.devices import save_names, save_profile
+from fedplan.studies.grid import Grid
+from fedplan.studies.sweep import sweep_study
 from fedplan.studies.workflow import run_study
 
 MOST_BYTES = 8_000_000
@@ -217,6 +219,12 @@ def test_a_study_on_a_live_federation_is_told_from_a_simulated_one(fedplan, stor
     check_structure(page)
     assert "the 20 nodes of the federation lab" in words_of(page)
     assert "fedplan run demo.toml --runner flower --federation lab" in words_of(page)
+    with Store(store) as open_store:
+        grid = Grid(clients_per_round=(2, 5), local_steps=(20,))
+        sweep_study(replace(live, fleet=devices.fleet), grid, open_store)
+    words = words_of(page_of(fedplan, tmp_path))
+    assert "demo swept" in words and "Runs 2 of 2" in words
+    assert "sweep demo.toml clients-per-round=2,5 local-steps=20 --runner flower" in words
 
 
 def live_round(number, loss):

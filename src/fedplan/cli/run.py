@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from fedplan.cli.live import check_runner, on_federation, runner_options
 from fedplan.cli.options import (
     download_option,
     plot_option,
@@ -27,14 +27,11 @@ from fedplan.cli.output import (
 )
 from fedplan.cli.preparing import build, compile_kernels, read_checked
 from fedplan.cli.progress import step_bar
-from fedplan.errors import InputError
 
 if TYPE_CHECKING:
     from fedplan.studies.building import Experiment
     from fedplan.studies.workflow import Bill, Outcome
 
-_NEEDED = ("target-loss", "fleet")
-_NEEDED_LIVE = ("target-loss",)  # real devices are profiled
 _REPORTS = (".md", ".html")
 _EXIT_CODES = {"reached": 0, "infeasible": 3}
 
@@ -42,14 +39,7 @@ _EXIT_CODES = {"reached": 0, "infeasible": 3}
 @click.command()
 @click.argument("study", metavar="[STUDY]", default="demo")
 @click.argument("overrides", metavar="[KEY=VALUE]...", nargs=-1)
-@click.option(
-    "--runner",
-    type=click.Choice(["simulator", "flower"]),
-    default="simulator",
-    show_default=True,
-    help="What trains: simulated clients, or the nodes of a Flower federation.",
-)
-@click.option("--federation", metavar="NAME", help="With flower: the connection of `flwr run`.")
+@runner_options
 @store_options
 @plot_option
 @click.option("--report", metavar="FILE", help="Also write it all down: .md or .html.")
@@ -95,19 +85,21 @@ def run(
 
     if "=" in study:  # no study was named: it is an override of the default one
         study, overrides = "demo", (study, *overrides)
-    live = runner == "flower"
+    needed = ("target-loss",) if runner == "flower" else ("target-loss", "fleet")
     read = read_checked(
-        lambda: read_study(study, overrides, required=_NEEDED_LIVE if live else _NEEDED),
-        lambda: _check_runner(live, federation),
+        lambda: read_study(study, overrides, required=needed),
+        lambda: check_runner(runner, federation),
         lambda: check_plot(plot),
         lambda: check_file(report, _REPORTS),
     )
 
-    from fedplan.studies.workflow import run_study
+    from fedplan.studies.workflow import recall_study, run_study
 
     experiment = build(read, download=download, quiet=quiet, federation=federation)
     if federation is not None:
-        experiment, outcome = _run_live(experiment, federation, store_url, quiet=quiet)
+        experiment, outcome = on_federation(
+            experiment, federation, store_url, recall_study, quiet=quiet
+        )
     else:
         with Store(store_url) as store:
             compile_kernels(experiment, quiet=quiet)
@@ -125,36 +117,6 @@ def run(
         _print_table(experiment, outcome)
     if code := _EXIT_CODES.get(outcome.status, 1):
         raise click.exceptions.Exit(code)
-
-
-def _check_runner(live: bool, federation: str | None) -> None:
-    if live and federation is None:
-        raise InputError(
-            "--runner flower needs --federation NAME: a [superlink.NAME] in Flower's config.toml."
-        )
-    if federation is not None and not live:
-        raise InputError("--federation goes with --runner flower.")
-    if live:
-        import_module("fedplan.flower")  # says what to install where Flower is missing
-
-
-def _run_live(
-    experiment: Experiment, federation: str, store_url: str, *, quiet: bool
-) -> tuple[Experiment, Outcome]:
-    """Have the federation run it; what came of that is in the store, with the devices it has."""
-    from fedplan.flower.launch import launch_study
-    from fedplan.store import Store
-    from fedplan.studies.devices import with_devices
-    from fedplan.studies.workflow import recall_study
-
-    def follow(line: str) -> None:
-        if not quiet:
-            click.echo(line, err=True, nl=False)
-
-    launch_study(experiment.study, federation, store_url, follow=follow)
-    with Store(store_url) as store:
-        profiled = with_devices(experiment, store)
-        return profiled, recall_study(profiled, store)
 
 
 def _write_report(

@@ -15,6 +15,7 @@ from fedplan.studies.devices import Devices, find_profile, observed_devices
 from fedplan.studies.grid import Grid
 from fedplan.studies.sweep import Sweep, recall_sweep
 from fedplan.studies.workflow import Outcome, recall_so_far
+from fedplan.theory.fleet import Fleet
 
 _MOST_RECORDS = 40  # runs whose rounds are read: as many as a figure can show
 _GRID = ("clients-per-round", "local-steps")
@@ -127,12 +128,24 @@ def _with_outcome(known: Recalled, store: Store) -> Recalled:
         raise InputError("its runs were stored by another version of fedplan.")
     # Its runs are those it had then, whatever this version would call them.
     experiment = replace(experiment, settings=known.settings)
-    if known.federation is not None and isinstance(known.entry, StudyEntry):
-        profile = find_profile(store, known.entry)
-        experiment = replace(experiment, fleet=None if profile is None else profile.fleet)
+    if known.federation is not None:
+        experiment = replace(experiment, fleet=_profiled_fleet(known.entry, store))
     known = replace(known, experiment=experiment)
     if experiment.fleet is None:
         return replace(known, reason="Its devices have not been profiled.")
     if grid is not None:
         return replace(known, sweep=recall_sweep(experiment, grid, store))
     return replace(known, outcome=recall_so_far(experiment, store))
+
+
+def _profiled_fleet(entry: StudyEntry | ExperimentEntry, store: Store) -> Fleet | None:
+    """The devices of a live study; those of a sweep were profiled for the study that it sweeps."""
+    if not isinstance(entry, StudyEntry):
+        return None
+    same = [
+        other
+        for other in store.studies()
+        if (other.name, other.experiment.fingerprint) == (entry.name, entry.experiment.fingerprint)
+    ]
+    profiles = (find_profile(store, one) for one in (entry, *reversed(same)))
+    return next((profile.fleet for profile in profiles if profile is not None), None)

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 
 from fedplan.errors import FedplanError, InputError
 from fedplan.store import Store
-from fedplan.studies.archive import Count, Engine, NoEngine
+from fedplan.studies.archive import Count, Engine, NoEngine, Progress
 from fedplan.studies.building import Experiment
 from fedplan.studies.grid import Grid
 from fedplan.studies.jobs import make_jobs
@@ -73,11 +73,13 @@ def sweep_study(
     *,
     engine: Engine | None = None,
     count: Count | None = None,
+    progress: Progress | None = None,
 ) -> Sweep:
     """Train every (K, E) of the grid with every seed; what the store has is not trained again.
 
     engine : makes the runs; the experiment's simulator without one.
     count : told how many runs are there, of how many.
+    progress : told of every round.
     """
     fleet, objective, training = experiment.fleet, experiment.objective, experiment.study.training
     if fleet is None or experiment.stop.target_loss is None:
@@ -95,7 +97,7 @@ def sweep_study(
     entry = store.save_study(experiment.study.name, configuration, experiment.settings)
     jobs = make_jobs(grid.settings, training.every_seed)
     archive = experiment.archive(store, engine)
-    runs = archive.map_all(jobs, experiment.stop, RunSummary.of, count=count)
+    runs = archive.map_all(jobs, experiment.stop, RunSummary.of, count=count, progress=progress)
     if any(run.status == "target" and run.rounds == 0 for run in runs):
         raise FedplanError(
             "the loss before training is at the target already, so that nothing costs anything: "

@@ -52,6 +52,8 @@ def sweep_sections(found: Recalled) -> tuple[str, str, list[Section]]:
 
 def _figure(sweep: Sweep) -> Markup:
     best = sweep.best
+    if best is not None and not best.cost:  # real devices may have measured nothing
+        return Markup("")
     data = sweep_figure_data(
         {cell.setting: cell.cost for cell in sweep.cells},
         best=None if best is None else best.setting,
@@ -68,7 +70,7 @@ def _table(sweep: Sweep, unit: str) -> list[Markup]:
     best = sweep.best_of_all
 
     def against(cell: Cell) -> str:
-        if best is None or cell.reached < cell.seeds:
+        if best is None or not best.cost or cell.reached < cell.seeds:
             return "-"
         return ratio_label(cell.cost / best.cost)
 
