@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from fedplan.figures import sweep_figure_data
 from fedplan.figures.sweep import ratio_label
 from fedplan.markup import Markup, tag
+from fedplan.studies.picture import sweep_figure
 from fedplan.studies.recalling import Recalled
 from fedplan.studies.sweep import Cell, Sweep
 from fedplan.web.report.parts import (
@@ -54,16 +54,14 @@ def _figure(sweep: Sweep) -> Markup:
     best = sweep.best
     if best is not None and not best.cost:  # real devices may have measured nothing
         return Markup("")
-    data = sweep_figure_data(
-        {cell.setting: cell.cost for cell in sweep.cells},
-        best=None if best is None else best.setting,
-        reached={cell.setting: f"{cell.reached}/{cell.seeds}" for cell in sweep.cells},
-        name="",
-    )
     words = "A cell is a setting; the dearer, the stronger its colour"
     if best is not None:
         words += f"; the best is K={best.clients_per_round:,}, E={best.local_steps:,}"
-    return figure(data, "Mean cost against the best", f"{words}. The table has the numbers.")
+    return figure(
+        sweep_figure(sweep, ""),
+        "Mean cost against the best",
+        f"{words}. The table has the numbers.",
+    )
 
 
 def _table(sweep: Sweep, unit: str) -> list[Markup]:
