@@ -8,8 +8,9 @@ BIN := $(VENV)/bin
 help:  ## Show this help
 	@grep -hE '^[a-z-]+:.*?## ' $(MAKEFILE_LIST) | awk 'BEGIN {FS = ":.*?## "}; {printf "  make %-16s %s\n", $$1, $$2}'
 
-run: $(VENV)/.run  ## Pilots, plan, training and check of the built-in demo: demo.png and demo.md
-	@$(BIN)/fedplan run demo --plot demo.png --report demo.md
+run: $(VENV)/.run  ## Pilots, plan, training and check of the built-in demo: demo.png and demo.html
+	@$(BIN)/fedplan run demo --plot demo.png --report demo.html
+	@echo "The report, to open in a browser: $(CURDIR)/demo.html"
 	@echo "Next: $(BIN)/fedplan run setup3 energy-weight=0.5 --plot setup3.png, or a study of your own: docs/reference/studies.md"
 
 test: $(VENV)/.dev  ## Run every fast check: tests, properties, doctests, a real federation (about six minutes)
@@ -40,7 +41,7 @@ benchmark-peers: $(VENV)/.run  ## Time the simulator against Flower, FedJAX, pfl
 	$(BIN)/python benchmarks/peers/run.py --output benchmarks/peers/results.json $(ARGS)
 
 clean:  ## Remove the virtual environment and everything generated
-	rm -rf $(VENV) .benchmark-envs build dist demo.png demo.md fedplan.db* .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .benchmark-envs build dist demo.png demo.md demo.html report.html fedplan.db* .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

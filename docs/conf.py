@@ -38,10 +38,10 @@ nitpicky = True
 nitpick_ignore_regex = [
     # Packages without a site here to link to.
     (r"py:.*", r"(numpy|flwr|collections|os|pathlib|socket)\..*"),
-    # Parts of signatures that are nobody's to use, and aliases of NumPy's types.
+    # Parts of signatures that are nobody's to use, and aliases of types.
     (r"py:.*", r"fedplan\.flower\.(exchange\.Clock|rounds\.Made|runner\.Journal)"),
     (r"py:.*", r"fedplan\.(profiling\.(meters\.Window|transfer\.Address)|studies\.config\.Study)"),
-    (r"py:.*", r"ArrayLike|FloatArray|IntArray"),
+    (r"py:.*", r"ArrayLike|FloatArray|IntArray|Backend|fedplan\.notebook\.Row"),
 ]
 
 myst_heading_anchors = 3

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from fedplan.studies.building import Experiment
     from fedplan.studies.workflow import Bill, Outcome
 
+_REPORTS = (".md", ".html")
 _EXIT_CODES = {"reached": 0, "infeasible": 3}
 
 
@@ -41,7 +42,7 @@ _EXIT_CODES = {"reached": 0, "infeasible": 3}
 @runner_options
 @store_options
 @plot_option
-@click.option("--report", metavar="FILE", help="Also write it all down, as Markdown: .md.")
+@click.option("--report", metavar="FILE", help="Also write it all down: .md or .html.")
 @download_option
 @quiet_option
 @verbose_option
@@ -79,7 +80,6 @@ def run(
 
     Exit codes: 0 the target was reached, 1 it was not, 2 wrong input, 3 no feasible plan.
     """
-    from fedplan.atomic import draft_of
     from fedplan.store import Store
     from fedplan.studies import read_study
 
@@ -90,10 +90,9 @@ def run(
         lambda: read_study(study, overrides, required=needed),
         lambda: check_runner(runner, federation),
         lambda: check_plot(plot),
-        lambda: check_file(report, (".md",)),
+        lambda: check_file(report, _REPORTS),
     )
 
-    from fedplan.studies.report import report_text
     from fedplan.studies.workflow import recall_study, run_study
 
     experiment = build(read, download=download, quiet=quiet, federation=federation)
@@ -109,8 +108,7 @@ def run(
     if plot is not None and any(one.final_loss is not None for one in outcome.pilots):
         draw_outcome(experiment, outcome, plot)
     if report is not None:
-        with draft_of(report) as draft:
-            draft.write_text(report_text(experiment, outcome, picture=plot), encoding="utf-8")
+        _write_report(experiment, outcome, report, store_url, picture=plot)
         context = click.get_current_context()
         context.call_on_close(lambda: click.echo(f"Written: {report}", err=True))
     if output_format == "json":
@@ -121,29 +119,31 @@ def run(
         raise click.exceptions.Exit(code)
 
 
+def _write_report(
+    experiment: Experiment, outcome: Outcome, path: str, store_url: str, *, picture: str | None
+) -> None:
+    """Markdown or a page, by the file's ending."""
+    if path.lower().endswith(".html"):
+        from fedplan.store import Store
+        from fedplan.studies.recalling import stored_facts
+        from fedplan.web.report import write_report
+
+        with Store(store_url) as store:
+            facts = stored_facts(store, experiment.save(store))
+        write_report(replace(facts, experiment=experiment, outcome=outcome), path)
+        return
+    from fedplan.atomic import draft_of
+    from fedplan.studies.report import report_text
+
+    with draft_of(path) as draft:
+        draft.write_text(report_text(experiment, outcome, picture=picture), encoding="utf-8")
+
+
 def draw_outcome(experiment: Experiment, outcome: Outcome, path: str) -> None:
     """Draw what a study has come to, as far as it got."""
-    from fedplan.figures import study_figure_data
+    from fedplan.studies.picture import outcome_figure
 
-    if experiment.fleet is None or experiment.stop.target_loss is None:
-        raise AssertionError("what was planned has devices and a target")
-    measured = outcome.measured
-    data = study_figure_data(
-        experiment.fleet,
-        experiment.objective,
-        name=experiment.study.name,
-        target_loss=experiment.stop.target_loss,
-        constraints=experiment.constraints,
-        pilots=outcome.pilots,
-        pilots_bill=outcome.pilots_bill,
-        descent=outcome.descent,
-        setting=outcome.setting,
-        forecast=outcome.forecast,
-        runs=() if measured is None else measured.runs,
-        training_bill=None if measured is None else measured.bill,
-        note=outcome.message,
-    )
-    save_plot(data, path)
+    save_plot(outcome_figure(experiment, outcome), path)
 
 
 def _predicted_json(outcome: Outcome) -> dict[str, Any] | None:

@@ -123,7 +123,9 @@ def sweep(
     if output is not None:
         write_summaries(output, result.runs)
     if plot is not None:
-        _draw(experiment, result, plot)
+        from fedplan.studies.picture import sweep_figure
+
+        save_plot(sweep_figure(result, experiment.study.name, result.message), plot)
     if output_format == "json":
         print_json(_as_json(experiment, result))
     else:
@@ -156,19 +158,6 @@ def _ready(name: str, experiment: Experiment, *, quiet: bool) -> Engine:
         return RayEngine(experiment)
     compile_kernels(experiment, quiet=quiet)
     return experiment.simulator
-
-
-def _draw(experiment: Experiment, result: Sweep, path: str) -> None:
-    from fedplan.figures import sweep_figure_data
-
-    data = sweep_figure_data(
-        {cell.setting: cell.cost for cell in result.cells},
-        best=None if result.best is None else result.best.setting,
-        reached={cell.setting: f"{cell.reached}/{cell.seeds}" for cell in result.cells},
-        name=experiment.study.name,
-        note=result.message,
-    )
-    save_plot(data, path)
 
 
 def _as_json(experiment: Experiment, result: Sweep) -> dict[str, Any]:

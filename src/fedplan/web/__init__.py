@@ -1,0 +1,1 @@
+"""The explorer, a local web page, and the report, a single file."""
