@@ -33,8 +33,9 @@ docs: $(VENV)/.docs  ## Build the documentation site in build/docs; make test bu
 	$(BIN)/sphinx-build -W --keep-going -q -c docs . build/docs
 	@echo "Open build/docs/index.html"
 
-benchmark: $(VENV)/.run  ## Time the planner to 1,000,000 devices, and the simulator
+benchmark: $(VENV)/.run  ## Time the planner to 1,000,000 devices, the explorer, and the simulator
 	$(BIN)/python benchmarks/plan_scaling.py
+	$(BIN)/python benchmarks/explorer.py --clients 50 --seconds 20
 	$(BIN)/python benchmarks/peers/run.py --peers
 
 benchmark-peers: $(VENV)/.run  ## Time the simulator against Flower, FedJAX, pfl and a PyTorch loop
@@ -61,4 +62,8 @@ $(VENV)/.docs: pyproject.toml | $(BIN)/python
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	@echo "Installing fedplan and its development tools into $(VENV) (once) ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@command -v chromium >/dev/null || { [ -f /etc/debian_version ] && [ "$$(id -u)" = 0 ] && \
+	  echo "Installing chromium, for the tests of the explorer's page (once) ..." && \
+	  apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends chromium >/dev/null; } || \
+	  echo "No chromium here: the explorer's page will not be tested. Install it for that."
 	@touch $@ $(VENV)/.run $(VENV)/.docs

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from fedplan.theory.estimation import estimate_bound as estimate_bound
     from fedplan.theory.fleet import Fleet as Fleet
     from fedplan.theory.fleet import draw_fleet as draw_fleet
+    from fedplan.theory.fleet import with_stragglers as with_stragglers
     from fedplan.theory.frontier import compute_frontier as compute_frontier
     from fedplan.theory.grid import cost_surface as cost_surface
     from fedplan.theory.pilots import Pilot as Pilot
@@ -57,7 +58,7 @@ _HOMES = {
     "theory.convergence": ("Bound",),
     "theory.cost": ("Objective", "Prices", "predict"),
     "theory.estimation": ("Estimate", "estimate_bound"),
-    "theory.fleet": ("Fleet", "draw_fleet"),
+    "theory.fleet": ("Fleet", "draw_fleet", "with_stragglers"),
     "theory.frontier": ("compute_frontier",),
     "theory.grid": ("cost_surface",),
     "theory.pilots": ("Pilot",),

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import csv
 import difflib
+import io
 import math
 import os
 import reprlib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple, TextIO, TypeVar
 
@@ -29,6 +30,17 @@ class Kind(NamedTuple):
     optional: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Upload(os.PathLike[str]):
+    """A file that is not on the disk: its name, for errors, and its content."""
+
+    name: str
+    content: bytes
+
+    def __fspath__(self) -> str:
+        return self.name
+
+
 def input_error(problems: Iterable[Problem], path: str | os.PathLike[str]) -> InputError:
     """An error about this file."""
     return InputError(replace(problem, source=Path(path).name) for problem in problems)
@@ -45,8 +57,7 @@ def read_blocks(
     parts: list[Part] = []
     problems: list[Problem] = []
     try:
-        # Bytes that are not UTF-8 become lone surrogates, to be reported with their line.
-        with Path(path).open(encoding="utf-8-sig", errors="surrogateescape") as text:
+        with _open(path) as text:
             names, line, problems = _header(text, kind, kinds)
             for block in [] if problems else _blocks(text):
                 lines = block.removesuffix("\n").split("\n")
@@ -73,6 +84,14 @@ def read_blocks(
     if problems:
         raise input_error(problems, path)
     return parts
+
+
+def _open(path: str | os.PathLike[str]) -> TextIO:
+    # Bytes that are not UTF-8 become lone surrogates, to be reported with their line.
+    encoding, errors = "utf-8-sig", "surrogateescape"
+    if isinstance(path, Upload):
+        return io.TextIOWrapper(io.BytesIO(path.content), encoding=encoding, errors=errors)
+    return Path(path).open(encoding=encoding, errors=errors)
 
 
 def _failure(error: OSError, path: str | os.PathLike[str]) -> str:

@@ -9,7 +9,7 @@ import reprlib
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,25 +56,31 @@ def read_pilots(path: str | os.PathLike[str]) -> list[Pilot]:
 
 def write_fleet(path: str | os.PathLike[str], fleet: Fleet) -> None:
     """Write a fleet.csv that reads back as the same fleet; a failure leaves the old file alone."""
-    columns: dict[str, Sequence[object]] = {}
-    if fleet.device is not None and any(fleet.device):
-        columns["device"] = fleet.device
+    if fleet.device is not None:
         wrong = [name for name in fleet.device if not _is_storable(name)]
         if wrong:
             invariant = "must be one line of text without spaces around it"
             message = f"{invariant}, but got {reprlib.repr(wrong[0])} ({len(wrong)} such names)."
             raise input_error([Problem(column="device", message=message)], path)
-    columns |= {name: getattr(fleet, name).tolist() for name in QUANTITIES}
-    if (fleet.count != 1).any():
-        columns["count"] = fleet.count.tolist()
     try:
         with draft_of(path) as draft, draft.open("x", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(columns)
-            writer.writerows(zip(*columns.values(), strict=True))
+            write_rows(file, fleet)
     except OSError as error:
         message = f"cannot be written ({error.strerror}): check the path {path}."
         raise input_error([Problem(message=message)], path) from error
+
+
+def write_rows(file: TextIO, fleet: Fleet) -> None:
+    """Write the header and the rows of a fleet.csv."""
+    columns: dict[str, Sequence[object]] = {}
+    if fleet.device is not None and any(fleet.device):
+        columns["device"] = fleet.device
+    columns |= {name: getattr(fleet, name).tolist() for name in QUANTITIES}
+    if (fleet.count != 1).any():
+        columns["count"] = fleet.count.tolist()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(zip(*columns.values(), strict=True))
 
 
 def _is_storable(name: str) -> bool:

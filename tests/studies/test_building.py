@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from fedplan import Fleet, InputError, write_fleet
-from fedplan.cli.example import example_fleet
 from fedplan.studies import read_study
 from fedplan.studies.building import (
     build_data,
@@ -18,6 +17,7 @@ from fedplan.studies.building import (
     build_stop,
 )
 from fedplan.tasks import synthetic
+from fedplan.theory.example import example_fleet
 
 
 def test_setup_1_is_the_papers():

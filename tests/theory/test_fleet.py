@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedplan import Fleet, InputError, draw_fleet
+from fedplan import Fleet, InputError, draw_fleet, with_stragglers
 from fedplan.theory.fleet import QUANTITIES
 
 
@@ -133,3 +133,18 @@ def test_wrong_draws_are_all_listed():
     with pytest.raises(InputError) as caught:
         draw_fleet(0, step_time_s=(1.0, -1.0), comm_time_s=(math.nan, 0.0), law="cauchy")
     assert len(caught.value.problems) == 4
+
+
+def test_stragglers_are_slower_and_cost_the_same_energy():
+    fleet = draw_fleet(
+        200, step_time_s=(1.0, 0.3), comm_time_s=(2.0, 0.5), step_energy_j=(1.0, 0.1), seed=4
+    )
+    slow = with_stragglers(fleet, 0.1, 6.0)
+    ratio = slow.round_times_s(7) / fleet.round_times_s(7)
+    assert sorted(set(ratio.round(12).tolist())) == [1.0, 6.0]
+    assert (ratio > 2).sum() == 20
+    assert slow.step_energy_j.tolist() == fleet.step_energy_j.tolist()
+    assert with_stragglers(fleet, 0.0, 6.0).step_time_s.tolist() == fleet.step_time_s.tolist()
+    with pytest.raises(InputError) as caught:
+        with_stragglers(fleet, 1.5, 0.5)
+    assert len(caught.value.problems) == 2

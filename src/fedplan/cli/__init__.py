@@ -21,6 +21,7 @@ from fedplan.cli.prototype import prototype
 from fedplan.cli.report import report
 from fedplan.cli.reproduce import reproduce
 from fedplan.cli.run import run
+from fedplan.cli.serve import serve
 from fedplan.cli.show import show
 from fedplan.cli.simulate import simulate
 from fedplan.cli.sweep import sweep
@@ -36,6 +37,7 @@ def cli() -> None:
     Start here:
       fedplan run                                 pilots, plan, training, check: a small study
       fedplan plan --example                      a plan for a built-in fleet
+      fedplan serve                               the same on a page with sliders
       fedplan profile                             seconds and joules of this device
       fedplan plan --fleet fleet.csv --pilots pilots.csv --energy-weight 0.3
       fedplan estimate --pilots pilots.csv --num-clients 100
@@ -54,7 +56,7 @@ def cli() -> None:
 
 for command in (
     run, plan, profile, estimate, frontier, simulate, sweep, reproduce, list_, show, plot, export,
-    report, prototype,
+    report, serve, prototype,
 ):  # fmt: skip
     cli.add_command(command)
 

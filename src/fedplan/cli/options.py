@@ -121,6 +121,12 @@ class Request:
     constraints: Constraints
 
 
+def is_nothing_given(options: dict[str, Any]) -> bool:
+    """Whether no option of `problem_options` was used."""
+    names = ("fleet_file", "ratio", "bound", "target_gap", "pilots_file")
+    return not options["example"] and all(options[name] is None for name in names)
+
+
 def read_request(options: dict[str, Any], plot: str | None) -> Request:
     """Read files, bound, weights and limits; every problem of all of them is raised together."""
     from fedplan.theory.constraints import Constraints
@@ -168,8 +174,8 @@ def read_request(options: dict[str, Any], plot: str | None) -> Request:
 
 
 def _read_fleet(options: dict[str, Any], collector: Collector) -> Fleet | None:
-    from fedplan.cli.example import example_fleet
     from fedplan.tables import read_fleet
+    from fedplan.theory.example import example_fleet
 
     path = options["fleet_file"]
     if path is not None and options["example"]:
@@ -185,10 +191,10 @@ def _read_fleet(options: dict[str, Any], collector: Collector) -> Fleet | None:
 def _read_bound(
     options: dict[str, Any], fleet: Fleet | None, collector: Collector
 ) -> tuple[Bound | Estimate | None, float, str | None]:
-    from fedplan.cli.example import EXAMPLE_BOUND
     from fedplan.tables import read_pilots
     from fedplan.theory.convergence import Bound, target_gap_problems
     from fedplan.theory.estimation import estimate_bound
+    from fedplan.theory.example import EXAMPLE_BOUND
 
     given = [name for name in ("ratio", "bound", "pilots_file") if options[name] is not None]
     if len(given) > 1 or not (given or options["example"]):

@@ -155,13 +155,40 @@ def cost_panel(
     ks = _values(constraints.clients_range(len(fleet)), most[0], chosen.clients_per_round)
     es = _values(constraints.steps_range(bound), most[1], chosen.local_steps)
     surface = cost_surface(fleet, bound, objective, ks, es, target_gap=target_gap)
+    return surface_panel(surface, marks, constraints, basis=basis)
+
+
+def surface_panel(
+    surface: Surface, marks: Sequence[Mark], constraints: Constraints, *, basis: str
+) -> CostPanel:
+    """Extra cost over a surface that has the chosen mark's K and E.
+
+    Where nothing is chosen, for nothing meets the limits, it is above the lowest cost.
+    """
+    chosen = next((mark for mark in marks if mark.role == "chosen"), None)
+    scale: tuple[float, ...]
+    words: dict[str, str]
     title, name = f"Extra cost of other settings ({basis})", "extra cost"
     cost = surface.cost
     if not cost.any():  # nothing costs anything, and the plan is the fastest
         title, name, cost = "Extra time of other settings (cost is 0)", "extra time", surface.time_s
-    extra_cost = cost / cost[ks == chosen.clients_per_round][:, es == chosen.local_steps] - 1.0
+    if chosen is None:
+        extra_cost = np.minimum(cost / cost.min(), _FAR) - 1.0
+        scale, words = LEVELS_ABOVE_LOWEST, {"reference": "the lowest"}
+    else:
+        row = surface.clients_per_round == chosen.clients_per_round
+        extra_cost = cost / cost[row][:, surface.local_steps == chosen.local_steps] - 1.0
+        scale, words = LEVELS, {}
     return _panel(
-        surface, extra_cost, marks, constraints, title=title, quantity=name, scale=LEVELS, log=None
+        surface,
+        extra_cost,
+        marks,
+        constraints,
+        title=title,
+        quantity=name,
+        scale=scale,
+        log=None,
+        **words,
     )
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from fedplan.theory.cost import Prediction
     from fedplan.theory.frontier import FrontierPoint
 
-Role = Literal["chosen", "paper", "lowest", "pilot", "other"]
+Role = Literal["chosen", "paper", "lowest", "pilot", "current", "other"]
 
 _POINT = 1.25  # a frontier whose time and energy differ by no more than this is all but a point
 _ARROWS = {1: {-1: "↖", 0: "↑", 1: "↗"}, 0: {-1: "←", 0: "", 1: "→"}, -1: {-1: "↙", 0: "↓", 1: "↘"}}

@@ -32,8 +32,15 @@ class Look:
 _CHOSEN = Look(colour=VERMILLION, marker="*", symbol="star", size=17.0, layer=7)
 _PAPER = Look(colour=PURPLE, marker="s", symbol="square", size=8.5)
 _LOWEST = Look(colour=BLACK, marker="P", symbol="cross", size=8.0, layer=8)
+_CURRENT = Look(colour=GREEN, marker="X", symbol="x", size=9.0, layer=7)
 _PILOT = Look(colour=BLACK, marker="o", symbol="circle", size=7.0, layer=5)
-_BY_ROLE = {"chosen": _CHOSEN, "paper": _PAPER, "lowest": _LOWEST, "pilot": _PILOT}
+_BY_ROLE = {
+    "chosen": _CHOSEN,
+    "paper": _PAPER,
+    "lowest": _LOWEST,
+    "pilot": _PILOT,
+    "current": _CURRENT,
+}
 _OTHERS = (
     Look(colour=ORANGE, marker="^", symbol="triangle-up", size=9.0),
     Look(colour=GREEN, marker="D", symbol="diamond", size=8.0),

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from fedplan.errors import InputError
 from fedplan.theory.convergence import Bound, rounds_for_gap
 from fedplan.theory.fleet import Fleet, FloatArray
-from fedplan.theory.stragglers import SlowestClient
+from fedplan.theory.memory import rank
 
 SECONDS_PER_HOUR = 3600.0
 JOULES_PER_KWH = 3.6e6
@@ -162,7 +162,7 @@ def round_time_s(fleet: Fleet, clients_per_round: int, local_steps: float) -> fl
     _check_setting(fleet, clients_per_round, local_steps)
     if clients_per_round == 1:
         return mean_round_time_s(fleet, local_steps)  # exactly so, and nothing need be ranked
-    slowest = SlowestClient(fleet, local_steps, min_clients_per_round=clients_per_round)
+    slowest = rank(fleet, local_steps, min_clients_per_round=clients_per_round)
     return float(slowest.round_time_s(clients_per_round)[0])
 
 

@@ -23,9 +23,9 @@ from fedplan.theory.grid import (
     affordable_lattice,
     between_neighbours,
     lattice,
-    round_times_s,
     upper_quantile,
 )
+from fedplan.theory.memory import round_times_s
 
 DRAWS = 100
 QUANTILE = 0.9  # of the regrets over what is possible: the one that is made small

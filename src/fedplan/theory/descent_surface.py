@@ -15,8 +15,8 @@ from fedplan.theory.grid import (
     affordable_lattice,
     between_neighbours,
     lattice,
-    round_times_s,
 )
+from fedplan.theory.memory import round_times_s
 
 
 def descent_surface(

@@ -25,6 +25,7 @@ from fedplan.theory.constraints import LIMIT_SLACK, Constraints
 from fedplan.theory.convergence import Bound, drift
 from fedplan.theory.cost import Objective
 from fedplan.theory.fleet import Fleet, FloatArray, IntArray
+from fedplan.theory.memory import rank
 from fedplan.theory.steps import best_integer_steps, optimal_steps, steps_within, training_cost
 from fedplan.theory.stragglers import SlowestClient
 
@@ -170,7 +171,7 @@ class _Search:
         lowest = int(self.low[0])
         slowest = self.ranked.get(local_steps)
         if slowest is None or slowest.min_clients_per_round > lowest:
-            slowest = SlowestClient(self.fleet, local_steps, min_clients_per_round=lowest)
+            slowest = rank(self.fleet, local_steps, min_clients_per_round=lowest)
             self.ranked[local_steps] = slowest
         knots = self._knots()
         anchor = _Anchor(slowest, knots, *slowest.step_and_comm_s(knots))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,6 +12,9 @@ from numpy.typing import ArrayLike, NDArray
 from fedplan.errors import InputError, Problem
 from fedplan.frames import make_frame
 from fedplan.notebook import in_words, table_html
+
+if TYPE_CHECKING:
+    from fedplan.theory.memory import RankingMemory
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -57,6 +60,7 @@ class Fleet:
     comm_energy_j: FloatArray
     count: IntArray
     device: tuple[str, ...] | None
+    memory: RankingMemory | None  # of `memory.remembering`; none of any other fleet
     _means: dict[str, float]  # every formula needs them, and a million devices take a while
 
     def __init__(
@@ -85,6 +89,7 @@ class Fleet:
             owned.flags.writeable = False
             object.__setattr__(self, name, owned)
         object.__setattr__(self, "device", None if device is None else tuple(device))
+        object.__setattr__(self, "memory", None)
         weights = None if bool((self.count == 1).all()) else self.count
         means = {
             name: float(np.average(getattr(self, name), weights=weights)) for name in QUANTITIES
@@ -201,6 +206,33 @@ def draw_fleet(
         comm_time_s=columns["comm_time_s"],
         step_energy_j=columns["step_energy_j"],
         comm_energy_j=columns["comm_energy_j"],
+    )
+
+
+def with_stragglers(fleet: Fleet, share: float, slowdown: float) -> Fleet:
+    """The fleet with a share of its entries slower by a factor, in steps and in exchanges alike.
+
+    They are the first ones: of a drawn fleet as good as any. Energy stays: it is work, not waiting.
+
+    >>> fleet = with_stragglers(Fleet(step_time_s=[1.0] * 4, comm_time_s=2.0), 0.25, 10.0)
+    >>> fleet.step_time_s.tolist(), fleet.comm_time_s.tolist()
+    ([10.0, 1.0, 1.0, 1.0], [20.0, 2.0, 2.0, 2.0])
+    """
+    problems = []
+    if not 0 <= share <= 1:
+        problems.append(f"`0 <= share <= 1` must hold, but got share={share}.")
+    if not 1 <= slowdown < np.inf:
+        problems.append(f"`slowdown >= 1 and finite` must hold, but got slowdown={slowdown}.")
+    if problems:
+        raise InputError(problems)
+    factor = np.where(np.arange(fleet.count.size) < round(share * fleet.count.size), slowdown, 1.0)
+    return Fleet(
+        step_time_s=fleet.step_time_s * factor,
+        comm_time_s=fleet.comm_time_s * factor,
+        step_energy_j=fleet.step_energy_j,
+        comm_energy_j=fleet.comm_energy_j,
+        count=fleet.count,
+        device=fleet.device,
     )
 
 

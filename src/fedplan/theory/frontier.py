@@ -59,6 +59,11 @@ def compute_frontier(
         return Rows((), FrontierPoint)
     ks, es = grid
     surface = cost_surface(fleet, bound, Objective.weighted(0.0), ks, es, target_gap=target_gap)
+    return frontier_of(surface, limits)
+
+
+def frontier_of(surface: Surface, limits: Constraints) -> Rows[FrontierPoint]:
+    """The points of a surface that meet the limits and that no other such point beats on both."""
     allowed = limits.met(surface.time_s, surface.energy_j, surface.expected_rounds)
     rows, columns = np.nonzero(allowed)
     if not rows.size:

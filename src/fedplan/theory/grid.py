@@ -1,4 +1,4 @@
-"""Grids over (K, E): the cost surface, and the round times that frontier and regret share."""
+"""Grids over (K, E): the cost surface, and the lattices that frontier and regret share."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fedplan.frames import make_frame
 from fedplan.theory.convergence import Bound, rounds_for_gap
 from fedplan.theory.cost import Objective, round_energy_j
 from fedplan.theory.fleet import Fleet, FloatArray, IntArray
-from fedplan.theory.stragglers import SlowestClient
+from fedplan.theory.memory import round_times_s
 
 _MAX_PAIRS = 1e6  # (K, E) pairs of a complete grid, whatever the fleet
 _MAX_WORK = 3e8  # devices x pairs
@@ -78,16 +78,6 @@ def affordable_lattice(entries: int) -> int:
     return int(np.clip(2e7 / entries, 8, 64))
 
 
-def round_times_s(fleet: Fleet, clients_per_round: IntArray, local_steps: IntArray) -> FloatArray:
-    """Expected seconds of a round, exact stragglers; one row a K, one column an E."""
-    lowest = int(clients_per_round.min())
-    columns = [
-        SlowestClient(fleet, int(e), min_clients_per_round=lowest).round_time_s(clients_per_round)
-        for e in local_steps
-    ]
-    return np.stack(columns, axis=1)
-
-
 def cost_surface(
     fleet: Fleet,
     bound: Bound,
@@ -112,9 +102,24 @@ def cost_surface(
             f"clients_per_round={ks.min()}..{ks.max()}, num_clients={len(fleet)}, "
             f"local_steps={es.min()}..{es.max()}."
         )
+    seconds = round_times_s(fleet, ks, es)
+    return timed_surface(fleet, bound, objective, ks, es, seconds, target_gap=target_gap)
+
+
+def timed_surface(
+    fleet: Fleet,
+    bound: Bound,
+    objective: Objective,
+    ks: IntArray,
+    es: IntArray,
+    seconds: FloatArray,
+    *,
+    target_gap: float = 1.0,
+) -> Surface:
+    """The cost surface where the seconds of a round are known already; one row a K."""
     k, e = ks[:, np.newaxis], es[np.newaxis, :]
     rounds = rounds_for_gap(bound, k, e, len(fleet), target_gap)
-    seconds, joules = round_times_s(fleet, ks, es), round_energy_j(fleet, k, e)
+    joules = round_energy_j(fleet, k, e)
     return Surface(
         clients_per_round=ks,
         local_steps=es,

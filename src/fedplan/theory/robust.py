@@ -23,9 +23,9 @@ from fedplan.theory.grid import (
     between_neighbours,
     fits_whole,
     lattice,
-    round_times_s,
     upper_quantile,
 )
+from fedplan.theory.memory import round_times_s
 
 _CHUNK = 1 << 22
 

@@ -58,7 +58,7 @@ def sensitivity(
     if not predict(fleet, bound, given, *chosen).cost:
         return Rows((), WhatIf)  # nothing costs anything, so nothing can be lost
     cases = [
-        *((name, fleet, truth, given) for name, truth in _other_bounds(bound, plausible)),
+        *((name, fleet, truth, given) for name, truth in other_bounds(bound, plausible)),
         ("communication twice as fast", slower_communication(fleet, 0.5), bound, given),
         ("communication twice as slow", slower_communication(fleet, 2.0), bound, given),
     ]
@@ -89,7 +89,12 @@ def _what_if(
     return WhatIf(name=name, clients_per_round=setting[0], local_steps=setting[1], regret=regret)
 
 
-def _other_bounds(bound: Bound, plausible: Sequence[Bound]) -> list[tuple[str, Bound]]:
+def other_bounds(bound: Bound, plausible: Sequence[Bound]) -> list[tuple[str, Bound]]:
+    """What the bound may be instead: the plausible ones, or each coefficient halved and doubled.
+
+    >>> [name for name, _ in other_bounds(Bound(a0=100.0, b0=1.0, c0=0.0), ())][:2]
+    ['a0 half as large', 'a0 twice as large']
+    """
     if plausible:
         return [
             (f"a0={b.a0:.3g}, b0={b.b0:.3g}, c0={b.c0:.3g}", b) for b in plausible if b != bound

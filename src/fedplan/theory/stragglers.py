@@ -47,6 +47,11 @@ class SlowestClient:
         self._slower = np.cumsum(count) - count
         self._as_fast = (self.num_clients - self._slower).astype(np.float64)
 
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of memory, the counts apart."""
+        return int(self._lines.nbytes + self._slower.nbytes + self._as_fast.nbytes)
+
     def step_and_comm_s(self, clients_per_round: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Expected step and communication seconds of the slowest client, one entry a K."""
         ks = np.atleast_1d(np.asarray(clients_per_round, dtype=np.int64))

@@ -1,0 +1,171 @@
+"""`fedplan serve`: a local page where moving a slider shows what it does."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fedplan.cli.options import is_nothing_given, problem_options, read_request
+from fedplan.errors import FedplanError, InputError
+
+if TYPE_CHECKING:
+    from fedplan.web.basis import Basis
+
+_LOOPBACK = "127.0.0.1"
+_SHORTEST_TOKEN = 16
+
+
+@click.command()
+@problem_options
+@click.option(
+    "--store",
+    "store_url",
+    metavar="URL",
+    envvar="FEDPLAN_STORE",
+    default="sqlite:///fedplan.db",
+    show_default=True,
+    show_envvar=True,
+    help="Whose runs to show; it is read alone.",
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8080,
+    show_default=True,
+    help="Where to listen; 0 takes any that is free.",
+)
+@click.option("--no-open", is_flag=True, help="Open no browser.")
+@click.option("--public", is_flag=True, help="Listen on every address, for who has the token.")
+@click.option(
+    "--token",
+    envvar="FEDPLAN_TOKEN",
+    show_envvar=True,
+    help="The token of --public; one is made without.",
+)
+def serve(
+    store_url: str, port: int, no_open: bool, public: bool, token: str | None, **options: Any
+) -> None:
+    """Explore plans in a browser: what prices, limits and devices do to K, E, time and energy.
+
+    Without a fleet it begins with the built-in example; another fleet can be drawn or uploaded on
+    the page. It shows the store's runs too, live while they run. Only this machine can open it,
+    unless --public; nothing is written and nothing leaves the machine. Ctrl-C ends it.
+
+    \b
+    Examples:
+      fedplan serve
+      fedplan serve --fleet fleet.csv --pilots pilots.csv
+      fedplan serve --fleet fleet.csv --ratio 3750 --store sqlite:///runs/fedplan.db --port 9000
+      fedplan serve --no-open --public
+    """
+    if token is not None and not public:
+        raise InputError("--token goes with --public: on this machine alone none is needed.")
+    if token is not None and len(token) < _SHORTEST_TOKEN:
+        raise InputError(f"--token must have at least {_SHORTEST_TOKEN} characters.")
+    basis = _read_basis(store_url, options)
+    if public:
+        token = token or secrets.token_urlsafe(24)
+    listener = _listen("" if public else _LOOPBACK, port)
+    host = socket.gethostname() if public else _LOOPBACK
+    address = f"http://{host}:{listener.getsockname()[1]}/"
+    _serve(basis, listener, address, token, opens=not no_open and sys.stdout.isatty())
+
+
+def _read_basis(store_url: str, options: dict[str, Any]) -> Basis:
+    from dataclasses import replace
+
+    from fedplan.store import Store
+    from fedplan.web.basis import Convergence, Devices, example_basis, piloted
+
+    Store(store_url, readonly=True).close()  # a wrong address is said now, not on the page
+    example = example_basis(store_url)
+    if is_nothing_given(options):
+        return example
+    if options["fleet_file"] is None and options["pilots_file"] is not None:
+        options = {**options, "example": True}  # the page asks for a fleet, or draws one
+    request = read_request(options, None)
+    devices = example.devices
+    if (path := options["fleet_file"]) is not None:
+        devices = Devices(
+            name=path,
+            fleet=request.fleet,
+            flags=("--fleet", path),
+            python=f"read_fleet({path!r})",
+        )
+    convergence = example.convergence
+    if (path := options["pilots_file"]) is not None:
+        from fedplan.tables import read_pilots
+
+        convergence = piloted(path, tuple(read_pilots(path)))
+    elif options["ratio"] is not None or options["bound"] is not None:
+        from fedplan.theory.convergence import Bound
+
+        if not isinstance(request.knowledge, Bound):
+            raise AssertionError("a ratio or a bound is no estimate")
+        flags = [
+            word
+            for name in ("ratio", "bound", "target_gap")
+            if options[name] is not None
+            for word in ("--" + name.replace("_", "-"), str(options[name]))
+        ]
+        convergence = Convergence(
+            name="the command line's",
+            bound=request.knowledge,
+            target_gap=request.target_gap,
+            relative_to=request.relative_to,
+            flags=tuple(flags),
+            python=repr(request.knowledge),
+        )
+    return replace(example, devices=devices, convergence=convergence)
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    # Else a port could not be used for a minute after the last server on it ended.
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+        listener.listen(128)
+    except OSError as error:
+        listener.close()
+        raise FedplanError(
+            f"port {port} cannot be used ({error.strerror}). Another program may have it, perhaps "
+            f"an earlier fedplan serve: end that, or choose another with --port {port + 1 or 0}."
+        ) from error
+    return listener
+
+
+def _serve(
+    basis: Basis, listener: socket.socket, address: str, token: str | None, *, opens: bool
+) -> None:
+    import uvicorn
+
+    from fedplan.web.server import make_app
+
+    app = make_app(basis, token=token)
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,  # an address may hold the token
+        lifespan="off",
+        server_header=False,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=2,
+    )
+    shown = address if token is None else f"{address}?token={token}"
+    click.echo(f"fedplan is at {shown}")
+    click.echo("Ctrl-C ends it.", err=True)
+    sys.stdout.flush()
+    if opens:
+        import threading
+        import webbrowser
+
+        threading.Timer(0.3, webbrowser.open, [shown]).start()
+    try:
+        uvicorn.Server(config).run(sockets=[listener])
+    except KeyboardInterrupt:  # uvicorn hands it on once all is closed
+        click.echo("Ended.", err=True)

@@ -1,0 +1,96 @@
+"""Copies: a question as a command, and as Python, that give exactly the same plan."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import asdict
+
+from fedplan.studies.config import PRICE_KEYS
+from fedplan.theory.constraints import Constraints
+from fedplan.web.state import LIMITS, Question
+
+
+def as_command(question: Question) -> str:
+    """What to type; a fleet that was drawn or uploaded stands in a file of the name shown."""
+    words = ["fedplan", "plan", *question.devices.flags]
+    words += _convergence_flags(question)
+    if question.prices is not None:
+        given = asdict(question.prices)
+        words += _flags({key: given[name] for key, name in PRICE_KEYS.items() if given[name]})
+    elif question.energy_weight:
+        words += _flags({"energy_weight": question.energy_weight})
+    limits = {name: getattr(question.constraints, name) for name in LIMITS}
+    words += _flags({name: limit for name, limit in limits.items() if limit is not None})
+    return shlex.join([*words, "--method", question.method])
+
+
+def as_python(question: Question) -> str:
+    """A few lines that make the plan and print its message."""
+    known = question.convergence.python
+    if question.estimate is not None:
+        how = ', method="pairwise"' if question.method == "paper" else ""
+        known = f"estimate_bound({known}, len(fleet){how})"
+    options = []
+    if question.convergence.target_gap != 1.0:
+        options.append(f"target_gap={question.convergence.target_gap!r}")
+    if question.prices is not None:
+        options.append(f"prices={_call('Prices', asdict(question.prices), 0.0)}")
+    else:
+        options.append(f"energy_weight={question.energy_weight!r}")
+    if question.constraints != Constraints():
+        options.append(f"constraints={_call('Constraints', asdict(question.constraints), None)}")
+    options.append(f"method={question.method!r}")
+    body = [
+        f"fleet = {question.devices.python}",
+        f"bound = {known}",
+        "plan = make_plan(",
+        "    fleet,",
+        "    bound,",
+        *(f"    {option}," for option in options),
+        ")",
+        "print(plan.message)",
+    ]
+    return "\n".join([*_imports("\n".join(body)), "", *body, ""])
+
+
+def _convergence_flags(question: Question) -> list[str]:
+    known = question.convergence
+    if known.flags or question.devices.flags == ("--example",):
+        return list(known.flags)
+    # The example's bound with another fleet: --example would bring its own.
+    bound = question.knowledge
+    coefficients = ",".join(f"{name}={getattr(bound, name)!r}" for name in ("a0", "b0", "c0"))
+    return ["--bound", coefficients, "--target-gap", repr(known.target_gap)]
+
+
+def _flags(values: dict[str, float]) -> list[str]:
+    return [
+        word
+        for name, value in values.items()
+        for word in ("--" + name.replace("_", "-"), repr(value))
+    ]
+
+
+def _call(name: str, values: dict[str, object], usual: object) -> str:
+    given = ", ".join(f"{key}={value!r}" for key, value in values.items() if value != usual)
+    return f"{name}({given})"
+
+
+_NAMES = (
+    "Bound",
+    "Constraints",
+    "Prices",
+    "draw_fleet",
+    "estimate_bound",
+    "make_plan",
+    "read_fleet",
+    "read_pilots",
+    "with_stragglers",
+)
+
+
+def _imports(body: str) -> list[str]:
+    lines = [f"from fedplan import {', '.join(name for name in _NAMES if f'{name}(' in body)}"]
+    if "example_fleet(" in body:
+        lines.append("from fedplan.theory.example import example_fleet")
+    return lines

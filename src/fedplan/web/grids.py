@@ -1,0 +1,94 @@
+"""Grids: the (K, E) that the figures look at, chosen so that a fleet's round times are kept.
+
+The ladders depend on the fleet and on how far E goes, not on prices, limits or the plan, so moving
+a slider finds every round time in the fleet's memory; only the plan's own row and column are new.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fedplan.theory.constraints import Constraints
+from fedplan.theory.convergence import Bound
+from fedplan.theory.cost import Objective
+from fedplan.theory.fleet import Fleet, FloatArray, IntArray
+from fedplan.theory.grid import Surface, lattice, timed_surface
+from fedplan.theory.memory import round_times_s
+
+_SMALL = 2_000  # entries; a larger fleet has a coarser ladder, for each E is a sort of it
+_CLIENTS, _FEWER_CLIENTS = 128, 40
+_ALL_STEPS = 64  # up to here every E is looked at
+_A_DECADE, _FEWER_A_DECADE = 24, 13  # of E beyond
+_MOST_STEPS = 10**9
+
+
+class Grid:
+    """Round times of a fleet over (K, E): the ladders, and the settings that must be on them."""
+
+    def __init__(
+        self, fleet: Fleet, bound: Bound, ranges: Constraints, settings: list[tuple[int, int]]
+    ) -> None:
+        self.fleet, self.bound, self._ranges = fleet, bound, ranges
+        small = fleet.count.size <= _SMALL
+        steps = Constraints(max_local_steps=ranges.max_local_steps).steps_range(bound)[1]
+        ks = lattice(1, len(fleet), _CLIENTS if small else _FEWER_CLIENTS)
+        es = np.union1d(_steps_ladder(steps, small=small), [e for _, e in settings])
+        extra = np.setdiff1d([k for k, _ in settings], ks).astype(np.int64)
+        seconds = round_times_s(fleet, ks, es)
+        for k in extra.tolist():
+            seconds = np.concatenate([seconds, round_times_s(fleet, np.array([k]), es)])
+        order = np.argsort(np.concatenate([ks, extra]))
+        self.clients_per_round: IntArray = np.concatenate([ks, extra])[order]
+        self.local_steps: IntArray = es.astype(np.int64)
+        self.seconds: FloatArray = seconds[order]
+
+    def surface(
+        self, objective: Objective, target_gap: float, *, bound: Bound | None = None
+    ) -> Surface:
+        """Rounds, seconds, joules and cost over the whole grid, by this bound or another."""
+        return timed_surface(
+            self.fleet,
+            bound or self.bound,
+            objective,
+            self.clients_per_round,
+            self.local_steps,
+            self.seconds,
+            target_gap=target_gap,
+        )
+
+    def allowed(self, surface: Surface, settings: list[tuple[int, int]]) -> Surface:
+        """The part of a surface within the ranges of K and E, and around these settings."""
+        low_k, high_k = self._ranges.clients_range(len(self.fleet))
+        low_e, high_e = self._ranges.steps_range(self.bound)
+        for k, e in settings:
+            low_k, high_k = min(low_k, k), max(high_k, k)
+            low_e, high_e = min(low_e, e), max(high_e, e)
+        rows = _within(surface.clients_per_round, low_k, high_k)
+        columns = _within(surface.local_steps, low_e, high_e)
+        return Surface(
+            clients_per_round=surface.clients_per_round[rows],
+            local_steps=surface.local_steps[columns],
+            expected_rounds=surface.expected_rounds[rows, columns],
+            time_s=surface.time_s[rows, columns],
+            energy_j=surface.energy_j[rows, columns],
+            cost=surface.cost[rows, columns],
+        )
+
+
+def _within(values: IntArray, low: int, high: int) -> slice:
+    start = int(np.searchsorted(values, low, "left"))
+    end = int(np.searchsorted(values, high, "right"))
+    if start == end:  # between two points of the ladder: the next one stands for it
+        start = min(start, values.size - 1)
+        end = start + 1
+    return slice(start, end)
+
+
+def _steps_ladder(high: int, *, small: bool) -> IntArray:
+    """E from 1 to `high`: points of one ladder for all ends, so that they are found again."""
+    if small and high <= _ALL_STEPS:
+        return np.arange(1, high + 1)
+    decade = _A_DECADE if small else _FEWER_A_DECADE
+    powers = np.arange(0, 9 * decade + 1) / decade
+    ladder = np.unique(np.rint(10.0**powers).astype(np.int64))
+    return np.union1d(ladder[ladder < min(high, _MOST_STEPS)], [high])

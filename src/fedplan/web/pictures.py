@@ -1,0 +1,267 @@
+"""Pictures: what the page draws, as compact arrays and axes ready for plotly; no drawing here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fedplan.figures.cost_panel import CostPanel, surface_panel
+from fedplan.figures.frontier import FrontierFigure, Mark, frontier_panel
+from fedplan.figures.screen_parts import axis_layout
+from fedplan.figures.style import band_colours, level_label, looks
+from fedplan.figures.units import (
+    NO_UNIT,
+    count_axis,
+    energy_unit,
+    fit_axis,
+    quantity,
+    time_unit,
+)
+from fedplan.theory.constraints import Constraints
+from fedplan.theory.convergence import Bound
+from fedplan.theory.cost import Objective
+from fedplan.theory.fleet import Fleet, FloatArray, IntArray
+from fedplan.theory.frontier import FrontierPoint, frontier_of
+from fedplan.theory.grid import Surface
+from fedplan.theory.stragglers import log_choose_ratio
+from fedplan.web.grids import Grid
+
+_MAP_POINTS = 48  # an axis of the map: smooth, and little to send
+_HIGHEST_RATIO = 3.0  # of cost curves; what is dearer is off the picture
+_BINS, _SLOWEST = 36, 6
+_WIDE = 20.0  # a fleet whose times differ more than this is shown on a logarithmic axis
+
+
+def words_of(time_s: float, energy_j: float) -> tuple[str, str]:
+    """Seconds and joules people can read."""
+    return quantity(time_s, time_unit(time_s)), quantity(energy_j, energy_unit(energy_j))
+
+
+def frontier_picture(
+    surface: Surface, marks: Sequence[Mark], constraints: Constraints, note: str | bool
+) -> dict[str, Any]:
+    """The time-energy frontier within the ranges of K and E; limits on totals are lines."""
+    points = frontier_of(surface, Constraints())
+    data = frontier_panel(points, marks, relative=note, constraints=constraints)
+    met = constraints.met(
+        [p.time_s for p in points],
+        [p.energy_j for p in points],
+        [_rounds_at(surface, p) for p in points] if constraints.max_rounds is not None else 0.0,
+    )
+    return {
+        "x": [round_number(data.time.shown(p.time_s)) for p in points],
+        "y": [round_number(data.energy.shown(p.energy_j)) for p in points],
+        "setting": [[p.clients_per_round, p.local_steps] for p in points],
+        "weights": [_weights(point) for point in points],
+        "words": [", ".join(words_of(p.time_s, p.energy_j)) for p in points],
+        "met": met.tolist(),
+        "marks": [_frontier_mark(data, mark, look) for mark, look in _looked_at(marks)],
+        "lines": _limit_lines(data),
+        "xaxis": axis_layout(data.time),
+        "yaxis": axis_layout(data.energy),
+        "note": data.note,
+    }
+
+
+def map_picture(
+    surface: Surface, marks: Sequence[Mark], constraints: Constraints, basis: str
+) -> dict[str, Any]:
+    """Extra cost over (K, E): a map, or a curve where K or E has a single value."""
+    panel = surface_panel(surface, marks, constraints, basis=basis)
+    picture: dict[str, Any] = {
+        "title": panel.title,
+        "quantity": panel.quantity,
+        "marks": [
+            {**_mark(mark, look), "x": mark.local_steps, "y": mark.clients_per_round}
+            for mark, look in _looked_at(marks)
+            if panel.has(mark)
+        ],
+        "xaxis": axis_layout(panel.steps),
+        "yaxis": axis_layout(panel.clients),
+        "is_map": panel.is_map,
+    }
+    return picture | (_contours(panel) if panel.is_map else {})
+
+
+def curve_pictures(
+    grid: Grid, objective: Objective, chosen: tuple[int, int], others: Sequence[Bound], gap: float
+) -> dict[str, Any]:
+    """Cost over the plan's along E and along K, and the band of it if the bound were another.
+
+    A band is the lowest and the highest ratio over the other bounds, each to the plan's own cost
+    under the same bound.
+    """
+    row = int(np.searchsorted(grid.clients_per_round, chosen[0]))
+    column = int(np.searchsorted(grid.local_steps, chosen[1]))
+
+    def ratios(bound: Bound | None) -> tuple[FloatArray, FloatArray]:
+        surface = grid.surface(objective, gap, bound=bound)
+        cost = surface.cost if surface.cost.any() else surface.time_s
+        return cost[row] / cost[row, column], cost[:, column] / cost[row, column]
+
+    by_steps, by_clients = ratios(None)
+    moved = [ratios(bound) for bound in others]
+    return {
+        "steps": _curve(grid.local_steps, by_steps, [m[0] for m in moved], "local steps E"),
+        "clients": _curve(
+            grid.clients_per_round, by_clients, [m[1] for m in moved], "clients per round K"
+        ),
+    }
+
+
+def fleet_picture(
+    fleet: Fleet, setting: tuple[int, int] | None, round_time_s: float | None
+) -> dict[str, Any]:
+    """How long a round takes each device, and who the slowest are; at the plan's E, or at 1."""
+    k, e = setting or (1, 1)
+    times = fleet.round_times_s(e)
+    low, high = float(times.min()), float(times.max())
+    unit = time_unit(float(np.median(times)))
+    wide = high > _WIDE * low
+    if low == high:
+        edges = np.array([0.9 * low, 1.1 * high])
+    else:
+        edges = np.geomspace(low, high, _BINS + 1) if wide else np.linspace(low, high, _BINS + 1)
+        edges[0], edges[-1] = low, high
+    counts, _ = np.histogram(times, bins=edges, weights=fleet.count)
+    axis = fit_axis("a device's seconds in a round", unit, [*edges[[0, -1]]], log=wide)
+    return {
+        "left": _rounded(edges[:-1] / unit.size),
+        "right": _rounded(edges[1:] / unit.size),
+        "counts": counts.astype(np.int64).tolist(),
+        "lines": [
+            {"at": round_number(value / unit.size), "name": f"{name}: {quantity(value, unit)}"}
+            for name, value in (
+                ("mean device", float(np.average(times, weights=fleet.count))),
+                (f"a round waits (K={k:,})", round_time_s),
+            )
+            if value is not None
+        ],
+        "xaxis": axis_layout(axis) | {"title": {"text": f"a device's round ({unit.name})"}},
+        "slowest": _slowest(fleet, times, k),
+        "num_clients": len(fleet),
+        "local_steps": e,
+    }
+
+
+def _slowest(fleet: Fleet, times: FloatArray, k: int) -> list[dict[str, Any]]:
+    """The slowest entries: how often each is the one that a round waits for."""
+    some = np.argpartition(times, max(times.size - _SLOWEST, 0))[-_SLOWEST:]
+    order = some[np.argsort(times[some])[::-1]]
+    slower = np.concatenate([[0.0], np.cumsum(fleet.count[order])])
+    # The chance that a sample has none of the slowest devices, the more of them the smaller.
+    n, chosen = np.full(slower.shape, float(len(fleet))), np.full(slower.shape, float(k))
+    shares = -np.diff(np.exp(log_choose_ratio(n, slower, chosen)))
+    names = fleet.device or ("",) * times.size
+    return [
+        {
+            "name": names[entry] or f"row {entry + 1:,}",
+            "count": int(fleet.count[entry]),
+            "time": quantity(float(times[entry]), time_unit(float(times[entry]))),
+            "share": f"{share:.1%}",
+        }
+        for entry, share in zip(order.tolist(), shares.tolist(), strict=True)
+    ]
+
+
+def _contours(panel: CostPanel) -> dict[str, Any]:
+    clients, steps, extra_cost = panel.smooth(_MAP_POINTS)
+    colours = band_colours(panel.levels, panel.scale)
+    return {
+        "x": _rounded(steps),
+        "y": _rounded(clients),
+        "bands": panel.bands(extra_cost).round(2).tolist(),
+        "extra": extra_cost.round(3).tolist(),
+        "colours": colours,
+        "levels": [level_label(level) for level in panel.levels],
+        "forbidden": None
+        if panel.allowed.all()
+        else {
+            "x": panel.local_steps.tolist(),
+            "y": panel.clients_per_round.tolist(),
+            "z": (~panel.allowed).astype(int).tolist(),
+        },
+    }
+
+
+def _curve(
+    values: IntArray, ratio: FloatArray, others: Sequence[FloatArray], name: str
+) -> dict[str, Any]:
+    shown = ratio <= _HIGHEST_RATIO
+    first, last = np.flatnonzero(shown)[[0, -1]]
+    part = slice(max(int(first) - 1, 0), int(last) + 2)
+    band = np.stack([ratio, *others])[:, part]
+    axis = count_axis(name, int(values[part][0]), int(values[part][-1]))
+    top = float(np.minimum(np.max(ratio[part]), _HIGHEST_RATIO))
+    low = float(min(1.0, band[0].min()))
+    cost = fit_axis("cost / the plan's", NO_UNIT, [low, max(top, 1.02)], log=False)
+    return {
+        "x": values[part].tolist(),
+        "y": _rounded(band[0]),
+        "low": _rounded(band.min(axis=0)),
+        "high": _rounded(band.max(axis=0)),
+        "xaxis": axis_layout(axis),
+        "yaxis": axis_layout(cost),
+    }
+
+
+def _looked_at(marks: Sequence[Mark]) -> list[tuple[Mark, Any]]:
+    return list(zip(marks, looks(marks), strict=True))
+
+
+def _mark(mark: Mark, look: Any) -> dict[str, Any]:
+    return {
+        "role": mark.role,
+        "name": mark.legend,
+        "colour": look.colour,
+        "symbol": look.symbol,
+        "size": 1.35 * look.size,
+    }
+
+
+def _frontier_mark(data: FrontierFigure, mark: Mark, look: Any) -> dict[str, Any]:
+    beyond = "" if data.shows(mark) else f" {data.whereabouts(mark)}"
+    return {
+        **_mark(mark, look),
+        "name": mark.legend + beyond,
+        "x": round_number(data.time.pinned(mark.time_s)),
+        "y": round_number(data.energy.pinned(mark.energy_j)),
+        "words": ", ".join(words_of(mark.time_s, mark.energy_j)),
+    }
+
+
+def _limit_lines(data: FrontierFigure) -> list[dict[str, Any]]:
+    lines = []
+    for limit, axis, name, along in (
+        (data.deadline_s, data.time, "deadline", "x"),
+        (data.energy_budget_j, data.energy, "energy budget", "y"),
+    ):
+        if limit is not None and axis.has(limit):
+            at = round_number(axis.shown(limit))
+            lines.append(
+                {"along": along, "at": at, "name": f"{name}: {quantity(limit, axis.unit)}"}
+            )
+    return lines
+
+
+def _rounds_at(surface: Surface, point: FrontierPoint) -> float:
+    row = np.searchsorted(surface.clients_per_round, point.clients_per_round)
+    column = np.searchsorted(surface.local_steps, point.local_steps)
+    return float(surface.expected_rounds[row, column])
+
+
+def _weights(point: FrontierPoint) -> str:
+    if point.energy_weight_from is None or point.energy_weight_to is None:
+        return ""
+    return f"{point.energy_weight_from:.3g} to {point.energy_weight_to:.3g}"
+
+
+def round_number(value: float) -> float:
+    """Enough digits for a picture, and few to send."""
+    return float(f"{value:.5g}")
+
+
+def _rounded(values: FloatArray) -> list[float]:
+    return [round_number(value) for value in values.tolist()]

@@ -1,0 +1,189 @@
+"""Runs: what a store holds, as the page shows it; read alone, and anew every time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from fedplan.errors import InputError
+from fedplan.figures.units import number
+from fedplan.records import RunRecord
+from fedplan.store import ExperimentEntry, RunEntry, Store, StudyEntry
+from fedplan.web.pictures import round_number, words_of
+
+MOST_CURVES = 24
+MOST_RUNS = 500  # listed of one experiment; `fedplan show --runs` has all
+_POINTS = 400  # of a curve; more cannot be told apart
+
+
+def listing(url: str) -> dict[str, Any]:
+    """The studies and experiments of a store, newest first."""
+    with Store(url, readonly=True) as store:
+        studies = [(study, store.steps(study)) for study in store.studies()]
+        experiments = store.experiments()
+    return {
+        "success": True,
+        "store": url,
+        "studies": [_study(*item) for item in reversed(studies)],
+        "experiments": [_experiment(entry) for entry in reversed(experiments)],
+    }
+
+
+def runs_of(url: str, experiment: str) -> dict[str, Any]:
+    """The runs of an experiment, those that are going on first."""
+    with Store(url, readonly=True) as store:
+        entry = _find(store, experiment)
+        entries = store.runs(entry.settings)
+    entries.sort(key=lambda run: (run.status != "unfinished", _reversed(run.created)))
+    return {
+        "success": True,
+        "total": len(entries),
+        "runs": [_run(run) for run in entries[:MOST_RUNS]],
+    }
+
+
+def curves(url: str, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """The losses of the runs asked for, against rounds, seconds and joules."""
+    experiment, wanted = asked.get("experiment"), asked.get("runs")
+    if not isinstance(experiment, str) or not isinstance(wanted, list):
+        raise InputError("curves need an experiment, a text, and runs, a list of [K, E, seed].")
+    if len(wanted) > MOST_CURVES:
+        raise InputError(f"at most {MOST_CURVES} runs can be compared, but got {len(wanted)}.")
+    keys = [_key(item) for item in wanted]
+    with Store(url, readonly=True) as store:
+        entry = _find(store, experiment)
+        found = [store.find_run(entry.settings, *key) for key in keys]
+        study = _study_of(store, entry, asked.get("study"))
+        planned = study is not None and "plan" in store.steps(study)
+    return {
+        "success": True,
+        "curves": [_curve(run) for run in found if run is not None],
+        "target_loss": None if study is None else _target(study),
+        "forecast": _forecast(url, study.fingerprint) if study is not None and planned else None,
+    }
+
+
+def _key(item: Any) -> tuple[int, int, int]:
+    # bool is an int, and SQLite holds no more than 64 bits.
+    parts = item if isinstance(item, list) else []
+    if len(parts) == 3 and all(type(part) is int and abs(part) < 2**63 for part in parts):
+        return parts[0], parts[1], parts[2]
+    raise InputError("a run must be [clients per round, local steps, seed], whole numbers.")
+
+
+def _find(store: Store, fingerprint: str) -> ExperimentEntry:
+    for entry in store.experiments():
+        if entry.fingerprint == fingerprint:
+            return entry
+    raise InputError("this experiment is not in the store any more. Load the page again.")
+
+
+def _study_of(store: Store, entry: ExperimentEntry, fingerprint: Any) -> StudyEntry | None:
+    for study in store.studies():
+        if study.fingerprint == fingerprint:
+            return study if study.experiment.fingerprint == entry.fingerprint else None
+    return None
+
+
+def _target(study: StudyEntry) -> float | None:
+    return study.configuration.get("training", {}).get("target-loss") or None
+
+
+@lru_cache(maxsize=32)
+def _forecast(url: str, fingerprint: str) -> dict[str, Any] | None:
+    """What the study's plan was predicted to take; None where its pilots are not all there.
+
+    Fitted to the stored pilots again, for a store keeps runs and decisions, not fits.
+    """
+    from fedplan.studies.recalling import recall
+
+    with Store(url, readonly=True) as store:
+        study = next(study for study in store.studies() if study.fingerprint == fingerprint)
+        outcome = recall(store, study).outcome
+    if outcome is None or (forecast := outcome.forecast) is None:
+        return None
+    expected = forecast.prediction
+    time, energy = words_of(expected.time_s, expected.energy_j)
+    low, high = forecast.rounds_interval
+    return {
+        "clients_per_round": expected.clients_per_round,
+        "local_steps": expected.local_steps,
+        "intervals": {
+            name: [round_number(end) for end in forecast.interval(total)]
+            for name, total in (
+                ("rounds", expected.expected_rounds),
+                ("seconds", expected.time_s),
+                ("joules", expected.energy_j),
+            )
+        },
+        "words": f"{number(expected.expected_rounds)} rounds "
+        f"({number(low)} to {number(high)}), {time}, {energy}",
+    }
+
+
+def _study(study: StudyEntry, steps: Mapping[str, Any]) -> dict[str, Any]:
+    plan = steps.get("plan") or {}
+    return {
+        "name": study.name,
+        "id": study.fingerprint,
+        "experiment": study.experiment.fingerprint,
+        "created": study.created,
+        "num_runs": study.num_runs,
+        "target_loss": _target(study),
+        "decided": list(steps),
+        "plan": {key: plan.get(key) for key in ("clients_per_round", "local_steps", "why")}
+        if plan
+        else None,
+    }
+
+
+def _experiment(entry: ExperimentEntry) -> dict[str, Any]:
+    task = entry.settings.get("task", {})
+    words = " ".join(str(task[key]) for key in ("data", "model") if key in task)
+    return {
+        "id": entry.fingerprint,
+        "name": words or entry.fingerprint[:12],
+        "created": entry.created,
+        "num_runs": entry.num_runs,
+    }
+
+
+def _run(run: RunEntry) -> dict[str, Any]:
+    time, energy = words_of(run.time_s, run.energy_j)
+    return {
+        "key": [run.clients_per_round, run.local_steps, run.seed],
+        "status": run.status,
+        "rounds": run.num_rounds,
+        "loss": "-" if run.final_loss is None else f"{run.final_loss:.4g}",
+        "time": time,
+        "energy": energy,
+        "created": run.created,
+    }
+
+
+def _curve(run: RunRecord) -> dict[str, Any]:
+    places = [place for place, loss in enumerate(run.losses) if loss is not None]
+    if len(places) > _POINTS:
+        kept = np.linspace(0, len(places) - 1, _POINTS).round().astype(np.int64)
+        places = [places[place] for place in kept.tolist()]
+    seconds = np.cumsum([record.seconds for record in run.rounds])
+    joules = np.cumsum([record.joules for record in run.rounds])
+    time, energy = words_of(run.time_s, run.energy_j)
+    return {
+        "key": [run.clients_per_round, run.local_steps, run.seed],
+        "name": f"K={run.clients_per_round:,}, E={run.local_steps:,}, seed {run.seed}",
+        "status": run.status,
+        "rounds": [run.rounds[place].round for place in places],
+        "seconds": [round_number(float(seconds[place])) for place in places],
+        "joules": [round_number(float(joules[place])) for place in places],
+        "losses": [run.losses[place] for place in places],
+        "words": f"{run.num_rounds:,} rounds, {time}, {energy}",
+    }
+
+
+def _reversed(created: str) -> tuple[int, ...]:
+    """A key that sorts later moments first."""
+    return tuple(-ord(letter) for letter in created)

@@ -1,0 +1,270 @@
+"""The explorer's server: its routes, and how much of what it takes.
+
+Plans are made in threads of their own, so that many pages can wait without the server standing
+still; equal questions are answered once. Nothing is ever written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import io
+import json
+from collections import OrderedDict
+from collections.abc import Callable
+from pathlib import PurePath
+from threading import Thread
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from fedplan.csvfile import Upload
+from fedplan.errors import FedplanError, InputError
+from fedplan.strictjson import to_json
+from fedplan.tables import write_rows
+from fedplan.web import runs
+from fedplan.web.answers import answer, problem_json, what_ifs
+from fedplan.web.basis import Basis, Shelf
+from fedplan.web.files import File, load_files
+from fedplan.web.guard import App, Guard
+from fedplan.web.state import parse_json, read_state
+
+MOST_STATE_BYTES = 64 * 1024
+MOST_UPLOAD_BYTES = 8 * 1024 * 1024
+BODY_SECONDS = 10.0  # for the whole of a body
+MOST_WAITING = 200  # questions at a time; more are told to come again
+_KEPT_ANSWERS = 256  # some 60 kB each
+_FRESH = {"cache-control": "no-store"}
+
+
+def make_app(basis: Basis, *, token: str | None = None) -> App:
+    """The whole server; `token` where it is open to a network."""
+    explorer = _Explorer(basis)
+    Thread(target=explorer.warm_up, daemon=True).start()
+    routes = [
+        Route("/", explorer.page),
+        Route("/static/{name:path}", explorer.static),
+        Route("/api/start", explorer.start),
+        Route("/api/plan", explorer.plan, methods=["POST"]),
+        Route("/api/sensitivity", explorer.sensitivity, methods=["POST"]),
+        Route("/api/upload/{kind}", explorer.upload, methods=["POST"]),
+        Route("/api/fleet.csv", explorer.fleet_csv, methods=["POST"]),
+        Route("/api/runs", explorer.runs),
+        Route("/api/curves", explorer.curves, methods=["POST"]),
+    ]
+    failures: Any = {
+        InputError: _wrong_input,
+        FedplanError: _failed,
+        HTTPException: _refused,
+        ClientDisconnect: _gone,
+        Exception: _broken,
+    }
+    return Guard(Starlette(routes=routes, exception_handlers=failures), token=token)
+
+
+class _Explorer:
+    """The endpoints, and what they share."""
+
+    def __init__(self, basis: Basis) -> None:
+        self._shelf = Shelf(basis)
+        # One question at a time of each kind: two at once would only wait for each other's turn of
+        # the interpreter. What takes long, or waits for the disk, does not hold up the rest.
+        self._quick, self._slow = asyncio.Semaphore(1), asyncio.Semaphore(1)
+        self._waiting = 0
+        self._answers: OrderedDict[bytes, bytes] = OrderedDict()
+        self._page, self._files = load_files()
+
+    def warm_up(self) -> None:
+        """Answer what a page asks first, so that nobody waits for libraries to load."""
+        answer(read_state({"energy_weight": 0.3}, self._shelf))
+
+    async def page(self, request: Request) -> Response:
+        return _send_file(request, self._page)
+
+    async def static(self, request: Request) -> Response:
+        # A name is looked up, never joined to a path: there is nothing to climb out of.
+        name = request.path_params["name"]
+        if name not in self._files:
+            raise HTTPException(404, f"there is no file {name[:80]!r}.")
+        return _send_file(request, self._files[name])
+
+    async def start(self, _request: Request) -> Response:
+        """What a page needs before it asks anything."""
+        basis = self._shelf.basis
+        return _json(
+            {
+                "success": True,
+                "fleet": basis.devices.name,
+                "convergence": basis.convergence.name,
+                "has_pilots": bool(basis.convergence.pilots),
+            }
+        )
+
+    async def plan(self, request: Request) -> Response:
+        """Everything the page shows for one state."""
+        body = await _body(request, "application/json", MOST_STATE_BYTES)
+        state = parse_json(body)
+        key = json.dumps(state, sort_keys=True).encode()
+        found = self._answers.get(key)
+        if found is None:
+            found = await self._think(
+                lambda: _encoded(answer(read_state(state, self._shelf))),
+                request,
+                quick=not self._shelf.is_large(state),
+            )
+            self._answers[key] = found
+            if len(self._answers) > _KEPT_ANSWERS:
+                self._answers.popitem(last=False)
+        else:
+            self._answers.move_to_end(key)
+        return Response(found, media_type="application/json", headers=_FRESH)
+
+    async def sensitivity(self, request: Request) -> Response:
+        """What the plan would lose if it were otherwise."""
+        state = parse_json(await _body(request, "application/json", MOST_STATE_BYTES))
+
+        def cases() -> bytes:
+            found = what_ifs(read_state(state, self._shelf))
+            return _encoded({"success": True, "sensitivity": found})
+
+        found = await self._think(cases, request, quick=not self._shelf.is_large(state))
+        return Response(found, media_type="application/json", headers=_FRESH)
+
+    async def upload(self, request: Request) -> Response:
+        """Take a fleet.csv or a pilots.csv into memory."""
+        kind = request.path_params["kind"]
+        if kind not in ("fleet", "pilots"):
+            raise HTTPException(404, "there are uploads of a fleet and of pilots alone.")
+        content = await _body(request, "text/csv", MOST_UPLOAD_BYTES)
+        name = PurePath(request.query_params.get("name", "").replace("\\", "/")).name
+        if not name.isprintable() or not 0 < len(name) <= 120 or name.startswith("-"):
+            name = f"{kind}.csv"
+        file = Upload(name, content)
+
+        def take() -> bytes:
+            if kind == "fleet":
+                id_, devices = self._shelf.add_fleet(file)
+                return _encoded({"success": True, "id": id_, "num_clients": len(devices.fleet)})
+            id_, known = self._shelf.add_pilots(file)
+            return _encoded({"success": True, "id": id_, "num_pilots": len(known.pilots)})
+
+        found = await self._think(take, request)
+        return Response(found, media_type="application/json", headers=_FRESH)
+
+    async def fleet_csv(self, request: Request) -> Response:
+        """The fleet of a state as a file, for the command that was copied."""
+        state = parse_json(await _body(request, "application/json", MOST_STATE_BYTES))
+
+        def text() -> bytes:
+            file = io.StringIO()
+            write_rows(file, read_state(state, self._shelf).fleet)
+            return file.getvalue().encode()
+
+        return Response(await self._think(text, request), media_type="text/csv", headers=_FRESH)
+
+    async def runs(self, request: Request) -> Response:
+        """Studies and runs of the store; nothing where nothing has changed."""
+        store, experiment = self._shelf.basis.store, request.query_params.get("experiment")
+
+        def listed() -> bytes:
+            if experiment is None:
+                return _encoded(runs.listing(store))
+            return _encoded(runs.runs_of(store, experiment))
+
+        found = await self._think(listed, request)
+        tag = f'"{hashlib.sha256(found).hexdigest()[:32]}"'
+        headers = {**_FRESH, "etag": tag}
+        if request.headers.get("if-none-match") == tag:
+            return Response(status_code=304, headers=headers)
+        return Response(found, media_type="application/json", headers=headers)
+
+    async def curves(self, request: Request) -> Response:
+        """The losses of some runs."""
+        asked = parse_json(await _body(request, "application/json", MOST_STATE_BYTES))
+        store = self._shelf.basis.store
+        found = await self._think(lambda: _encoded(runs.curves(store, asked)), request)
+        return Response(found, media_type="application/json", headers=_FRESH)
+
+    async def _think(
+        self, work: Callable[[], bytes], request: Request, *, quick: bool = False
+    ) -> bytes:
+        """Do the work in a thread once it is its turn, unless whoever asked has gone."""
+        if self._waiting >= MOST_WAITING:
+            raise HTTPException(503, "too many questions at once. Ask again in a moment.")
+        self._waiting += 1
+        try:
+            async with self._quick if quick else self._slow:
+                if await request.is_disconnected():
+                    raise ClientDisconnect
+                return await asyncio.to_thread(work)
+        finally:
+            self._waiting -= 1
+
+
+def _send_file(request: Request, file: File) -> Response:
+    headers = {"cache-control": file.caching, "etag": file.tag}
+    if request.headers.get("if-none-match") == file.tag:
+        return Response(status_code=304, headers=headers)
+    return Response(file.content, media_type=file.kind, headers=headers)
+
+
+async def _body(request: Request, kind: str, most: int) -> bytes:
+    """The body, whole and in time, and of the type expected."""
+    given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if given != kind:
+        raise HTTPException(415, f"the content type must be {kind}, but is {given[:60]!r}.")
+    too_long = HTTPException(413, f"the body must have at most {most:,} bytes.")
+    length = request.headers.get("content-length", "0")
+    if not length.isdigit() or int(length) > most:
+        raise too_long
+    parts, size = [], 0
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            async for part in request.stream():
+                size += len(part)
+                if size > most:
+                    raise too_long
+                parts.append(part)
+    except TimeoutError:
+        raise HTTPException(408, f"the body must come within {BODY_SECONDS:g} s.") from None
+    return b"".join(parts)
+
+
+def _encoded(value: dict[str, Any]) -> bytes:
+    try:
+        return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
+    except ValueError:  # something is not finite, which is rare: look for it, and write null
+        return to_json(value).encode()
+
+
+def _json(value: dict[str, Any], status: int = 200) -> Response:
+    return Response(_encoded(value), status, _FRESH, "application/json")
+
+
+def _error(status: int, kind: str, message: str, problems: Any = ()) -> Response:
+    details = {"type": kind, "message": message, "problems": list(problems)}
+    return JSONResponse({"success": False, "error": details}, status, _FRESH)
+
+
+async def _wrong_input(_request: Request, error: InputError) -> Response:
+    return _error(422, "InputError", str(error), map(problem_json, error.problems))
+
+
+async def _failed(_request: Request, error: FedplanError) -> Response:
+    return _error(500, type(error).__name__, str(error))
+
+
+async def _broken(_request: Request, _unexpected: Exception) -> Response:
+    return _error(500, "Error", "something is wrong with fedplan itself; the terminal says more.")
+
+
+async def _refused(_request: Request, error: HTTPException) -> Response:
+    return _error(error.status_code, "Refused", error.detail)
+
+
+async def _gone(_request: Request, _error: ClientDisconnect) -> Response:
+    return Response(status_code=499)

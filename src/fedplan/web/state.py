@@ -1,0 +1,327 @@
+"""State: what a page sends, checked; every problem of it is said at once.
+
+It is one flat object, so that a link can hold it. What is left out has its usual value.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal, NoReturn
+
+from fedplan.errors import Collector, InputError, Problem
+from fedplan.studies.config import LIMIT_KEYS, PRICE_KEYS
+from fedplan.theory.constraints import Constraints
+from fedplan.theory.convergence import Bound
+from fedplan.theory.cost import Objective, Prices
+from fedplan.theory.estimation import Estimate, estimate_bound
+from fedplan.theory.fleet import Fleet, draw_fleet, with_stragglers
+from fedplan.theory.plan import METHODS, Method
+from fedplan.theory.planning import method_problems
+from fedplan.web.basis import Convergence, Devices, Shelf
+
+MAX_DRAWN = 200_000  # devices; more are read from a file with counts
+LIMITS = (*LIMIT_KEYS, "max_rounds")
+WHOLE = (*(name for name in LIMITS if name not in ("deadline_s", "energy_budget_j")),)
+CURRENT = ("current_clients_per_round", "current_local_steps")
+LAWS = ("normal", "lognormal")
+# A drawn fleet: each key with its usual value and the range of a slider.
+DRAWN = {
+    "num_clients": (100, 2, MAX_DRAWN),
+    "step_time_s": (0.1, 1e-3, 10.0),
+    "comm_time_s": (2.0, 1e-2, 100.0),
+    "step_energy_j": (1e-3, 1e-4, 10.0),
+    "comm_energy_j": (2e-2, 1e-3, 100.0),
+    "spread": (0.333, 0.0, 1.5),
+    "straggler_share": (0.0, 0.0, 0.5),
+    "straggler_slowdown": (5.0, 1.0, 20.0),
+    "fleet_seed": (1, 0, 2**31 - 1),
+}
+_WHOLE_DRAWN = ("num_clients", "fleet_seed")
+_COEFFICIENTS = ("a0", "b0", "c0")
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "law": LAWS,
+    "bound": ("given", "own"),
+    "objective": ("weight", "prices"),
+    "method": METHODS,
+}
+KEYS = frozenset(
+    {"fleet", "pilots", "energy_weight", "target_gap", *_CHOICES, *DRAWN, *_COEFFICIENTS}
+    | {*PRICE_KEYS, *LIMITS, *CURRENT}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """A state, understood: what to plan for, and how to ask the same on the command line."""
+
+    devices: Devices
+    convergence: Convergence
+    estimate: Estimate | None
+    energy_weight: float | None
+    prices: Prices | None
+    constraints: Constraints
+    method: Method
+    current: tuple[int, int] | None
+    reference: Bound | Estimate  # what a bound of one's own is moved away from
+
+    @property
+    def fleet(self) -> Fleet:
+        """The devices."""
+        return self.devices.fleet
+
+    @property
+    def knowledge(self) -> Bound | Estimate:
+        """What to plan with."""
+        known = self.estimate or self.convergence.bound
+        if known is None:
+            raise AssertionError("without an estimate there is a bound")
+        return known
+
+    @property
+    def objective(self) -> Objective:
+        """What a second, a joule and a client's round are worth."""
+        if self.prices is not None:
+            return self.prices.objective()
+        return Objective.weighted(self.energy_weight or 0.0)
+
+
+def parse_json(body: bytes) -> dict[str, Any]:
+    """A JSON object of finite numbers; anything else is refused."""
+
+    def refuse(word: str) -> NoReturn:
+        raise InputError(f"a number must be finite, but got {word}.")
+
+    try:
+        value = json.loads(body, parse_constant=refuse)
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"the body must be JSON, but: {error}.") from None
+    if not isinstance(value, dict):
+        raise InputError("the body must be a JSON object, such as {}.")
+    return value
+
+
+def read_state(given: Mapping[str, Any], shelf: Shelf) -> Question:
+    """What this state asks; InputError carries everything that is wrong with it."""
+    collector = Collector()
+    for name in sorted(given.keys() - KEYS)[:20]:
+        collector.add(Problem(column=name[:40], message="is not known. Remove it."))
+    reader = _Reader(given, collector)
+    method = reader.choice("method", None)
+    devices = collector.attempt(partial(_devices, reader, shelf))
+    constraints = _constraints(reader, devices, collector)
+    weight, prices = _objective(reader, collector)
+    convergence = collector.attempt(partial(_convergence, reader, shelf))
+    estimate = None
+    if devices is not None and convergence is not None and convergence.pilots:
+        estimate = collector.attempt(partial(_estimate, convergence, len(devices.fleet), method))
+    if constraints is not None:
+        for problem in method_problems(
+            method, constraints, robust_possible=estimate is not None, regret_quantile=1.0
+        ):
+            collector.add(problem)
+        if convergence is not None and (bound := convergence.bound) is not None:
+            collector.attempt(lambda: constraints.steps_range(bound))
+    current = _current(reader, devices, collector)
+    collector.finish()
+    if devices is None or convergence is None or constraints is None:
+        raise AssertionError("a missing part is always a noted problem")
+    known = estimate or convergence.bound
+    if convergence.is_own:
+        known = _reference(reader, shelf, len(devices.fleet)) or convergence.bound
+    if known is None:
+        raise AssertionError("what is known is an estimate or a bound")
+    return Question(
+        devices=devices,
+        convergence=convergence,
+        estimate=estimate,
+        energy_weight=weight,
+        prices=prices,
+        constraints=constraints,
+        method=method or ("exact" if estimate is None else "robust"),
+        current=current,
+        reference=known,
+    )
+
+
+class _Reader:
+    """Values of a state by key; what is wrong with one is noted, and it has its usual value."""
+
+    def __init__(self, given: Mapping[str, Any], collector: Collector) -> None:
+        self._given, self._collector = given, collector
+
+    def text(self, key: str, usual: str) -> str:
+        value = self._given.get(key)
+        if value is None or (isinstance(value, str) and len(value) <= 64):
+            return value or usual
+        self._wrong(key, "must be a short text.")
+        return usual
+
+    def choice(self, key: str, usual: Any) -> Any:
+        value = self._given.get(key)
+        if value is None or value in _CHOICES[key]:
+            return usual if value is None else value
+        self._wrong(key, f"must be one of {', '.join(_CHOICES[key])}.")
+        return usual
+
+    def number(self, key: str, usual: float | None = None, *, whole: bool = False) -> Any:
+        value = self._given.get(key)
+        if value is None:
+            return usual
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            self._wrong(key, "must be a number.")
+            return usual
+        try:
+            finite = math.isfinite(float(value))
+        except OverflowError:
+            finite = False
+        if not finite or (whole and value != int(value)):
+            self._wrong(key, "must be a whole number." if finite else "must be a finite number.")
+            return usual
+        return int(value) if whole else float(value)
+
+    def within(self, key: str, usual: float, low: float, high: float, *, whole: bool) -> Any:
+        value = self.number(key, usual, whole=whole)
+        if low <= value <= high:
+            return value
+        self._wrong(key, f"must be from {low:,g} to {high:,g}, but got {value:,g}.")
+        return usual
+
+    def _wrong(self, key: str, message: str) -> None:
+        self._collector.add(Problem(column=key, message=message))
+
+
+def _devices(reader: _Reader, shelf: Shelf) -> Devices:
+    which = reader.text("fleet", "given")
+    if which == "given":
+        return shelf.basis.devices
+    if which != "drawn":
+        return shelf.find_fleet(which)
+    law = reader.choice("law", "normal")
+    drawn: dict[str, Any] = {
+        name: reader.within(name, usual, low, high, whole=name in _WHOLE_DRAWN)
+        if name in (*_WHOLE_DRAWN, "spread", "straggler_share", "straggler_slowdown")
+        else reader.number(name, usual)
+        for name, (usual, low, high) in DRAWN.items()
+    }
+    return shelf.drawn((law, *drawn.values()), partial(_draw, law, **drawn))
+
+
+def _draw(
+    law: Any,
+    *,
+    num_clients: int,
+    spread: float,
+    straggler_share: float,
+    straggler_slowdown: float,
+    fleet_seed: int,
+    **means: float,
+) -> Devices:
+    quantities = {name: (mean, spread * mean) for name, mean in means.items()}
+    fleet = draw_fleet(
+        num_clients,
+        step_time_s=quantities["step_time_s"],
+        comm_time_s=quantities["comm_time_s"],
+        step_energy_j=quantities["step_energy_j"],
+        comm_energy_j=quantities["comm_energy_j"],
+        law=law,
+        seed=fleet_seed,
+    )
+    words = ", ".join(f"{name}={spread!r}" for name, spread in quantities.items())
+    python = f"draw_fleet({num_clients}, {words}, law={law!r}, seed={fleet_seed})"
+    if straggler_share:
+        fleet = with_stragglers(fleet, straggler_share, straggler_slowdown)
+        python = f"with_stragglers({python}, {straggler_share!r}, {straggler_slowdown!r})"
+    return Devices(
+        name="a drawn fleet", fleet=fleet, flags=("--fleet", "drawn-fleet.csv"), python=python
+    )
+
+
+def _constraints(
+    reader: _Reader, devices: Devices | None, collector: Collector
+) -> Constraints | None:
+    limits = {name: reader.number(name, whole=name in WHOLE) for name in LIMITS}
+    made = collector.attempt(lambda: Constraints(**limits))
+    if made is not None and devices is not None:
+        collector.attempt(lambda: made.clients_range(len(devices.fleet)))
+    return made
+
+
+def _objective(reader: _Reader, collector: Collector) -> tuple[float | None, Prices | None]:
+    if reader.choice("objective", "weight") == "prices":
+        prices = {name: reader.number(key, 0.0) for key, name in PRICE_KEYS.items()}
+        return None, collector.attempt(lambda: Prices(**prices))
+    weight = reader.number("energy_weight", 0.0)
+    collector.attempt(lambda: Objective.weighted(weight))
+    return weight, None
+
+
+def _given_convergence(reader: _Reader, shelf: Shelf) -> Convergence:
+    which = reader.text("pilots", "given")
+    return shelf.basis.convergence if which == "given" else shelf.find_pilots(which)
+
+
+def _reference(reader: _Reader, shelf: Shelf, num_clients: int) -> Bound | Estimate | None:
+    """What was known before the bound was moved; None where it cannot be had any more."""
+    try:
+        given = _given_convergence(reader, shelf)
+        return _estimate(given, num_clients, None) if given.pilots else given.bound
+    except InputError:
+        return None
+
+
+def _convergence(reader: _Reader, shelf: Shelf) -> Convergence:
+    if reader.choice("bound", "given") == "given":
+        return _given_convergence(reader, shelf)
+    coefficients = {name: reader.number(name) for name in _COEFFICIENTS}
+    gap = reader.number("target_gap", 1.0)
+    if missing := [name for name, value in coefficients.items() if value is None]:
+        raise InputError(f"a bound of one's own needs {', '.join(missing)}. Give a0, b0 and c0.")
+    if not gap > 0:
+        raise InputError(f"`target_gap > 0` must hold, but got target_gap={gap}.")
+    bound = Bound(**coefficients)
+    words = ",".join(f"{name}={getattr(bound, name)!r}" for name in _COEFFICIENTS)
+    return Convergence(
+        name="your own",
+        bound=bound,
+        target_gap=gap,
+        is_own=True,
+        flags=("--bound", words, "--target-gap", repr(gap)),
+        python=repr(bound),
+    )
+
+
+def _estimate(convergence: Convergence, num_clients: int, method: Method | None) -> Estimate:
+    # The paper's method is the whole of Algorithm 2, its averaging over pairs included.
+    how: Literal["pairwise", "joint"] = "pairwise" if method == "paper" else "joint"
+    estimate = estimate_bound(convergence.pilots, num_clients, method=how)
+    if not estimate.success:
+        raise InputError(f"there is no bound to plan with. {estimate.message}")
+    return estimate
+
+
+def _current(
+    reader: _Reader, devices: Devices | None, collector: Collector
+) -> tuple[int, int] | None:
+    k, e = (reader.number(key, whole=True) for key in CURRENT)
+    if k is None or e is None:
+        return None
+    check: Callable[[], None] = partial(_check_current, k, e, devices)
+    collector.attempt(check)
+    return k, e
+
+
+def _check_current(k: int, e: int, devices: Devices | None) -> None:
+    problems = []
+    if k < 1 or (devices is not None and k > len(devices.fleet)):
+        most = "the number of devices" if devices is None else f"{len(devices.fleet):,}"
+        problems.append(Problem(column=CURRENT[0], message=f"must be from 1 to {most}, not {k:,}."))
+    if not 1 <= e <= 10**9:
+        problems.append(Problem(column=CURRENT[1], message=f"must be from 1 to 10^9, not {e:,}."))
+    if problems:
+        raise InputError(problems)

@@ -1,0 +1,139 @@
+// An answer in words and tables: the headline, other settings, doubts, problems.
+
+import { CONTROLS, markProblems } from "./controls.js";
+import { fillTable } from "./tables.js";
+
+const byId = (id) => document.getElementById(id);
+
+let telling = 0;
+export function say(answer) {
+  clearTimeout(telling);
+  telling = setTimeout(() => {
+    const row = answer.rows[0];
+    byId("live").textContent = answer.success
+      ? `${row.clients_per_round} clients per round, ${row.local_steps} local steps: ${row.words.time}, ${row.words.energy}.`
+      : "No setting meets the limits.";
+  }, 700);
+}
+
+export function showHeadline(answer) {
+  const head = byId("headline");
+  const row = answer.rows[0];
+  const bold = (text) => Object.assign(document.createElement("b"), { textContent: text });
+  const pairs = [];
+  if (answer.success) {
+    head.replaceChildren(
+      "Use ",
+      bold(`K = ${row.clients_per_round.toLocaleString("en")}`),
+      ` of ${answer.num_clients.toLocaleString("en")} clients per round and `,
+      bold(`E = ${row.local_steps.toLocaleString("en")}`),
+      " local steps",
+    );
+    pairs.push(
+      ["rounds", row.words.rounds],
+      ["time", row.words.time],
+      ["energy", row.words.energy],
+      [`cost (${answer.unit})`, row.words.cost],
+    );
+    if (row.words.co2) pairs.push(["carbon", row.words.co2]);
+    for (const [role, name] of [
+      ["current", "your setting costs"],
+      ["paper", "the paper's method costs"],
+    ]) {
+      const other = answer.rows.find((item) => item.role === role);
+      if (other?.remark) pairs.push([name, other.remark]);
+    }
+    if (answer.regret !== null)
+      pairs.push(["regret at most", `${(100 * answer.regret).toFixed(1)}%`]);
+  } else {
+    head.textContent = "No setting meets the limits";
+    for (const row of answer.rows.filter(({ role }) => role === "attainable")) {
+      pairs.push([row.name, `${row.words.time}, ${row.words.energy}, ${row.words.rounds} rounds`]);
+    }
+  }
+  byId("numbers").replaceChildren(
+    ...pairs.map(([name, value]) => {
+      const box = document.createElement("div");
+      box.append(
+        Object.assign(document.createElement("dt"), { textContent: name }),
+        Object.assign(document.createElement("dd"), { textContent: value }),
+      );
+      return box;
+    }),
+  );
+}
+
+export function showRows(answer) {
+  fillTable(byId("rows"), {
+    head: ["setting", "K", "E", "rounds", "time", "energy", "cost", ""],
+    rows: answer.rows.map((row) => ({
+      role: row.role,
+      cells: [
+        row.name + (row.feasible || row.role === "attainable" ? "" : " (breaks a limit)"),
+        row.clients_per_round.toLocaleString("en"),
+        row.local_steps.toLocaleString("en"),
+        row.words.rounds,
+        row.words.time,
+        row.words.energy,
+        row.words.cost,
+        row.remark,
+      ],
+    })),
+  });
+}
+
+export function showDoubts(cases) {
+  byId("doubts").hidden = cases.length === 0;
+  byId("doubts").classList.remove("stale");
+  const most = Math.max(0.001, ...cases.map((item) => item.regret));
+  fillTable(byId("sensitivity"), {
+    head: ["if", "best K", "best E", "staying costs"],
+    rows: cases.map((item) => {
+      const cell = document.createElement("span");
+      const bar = Object.assign(document.createElement("span"), { className: "meter" });
+      bar.style.width = `${(4 * item.regret) / most}rem`;
+      cell.append(bar, item.words);
+      return [
+        item.name,
+        item.clients_per_round.toLocaleString("en"),
+        item.local_steps.toLocaleString("en"),
+        cell,
+      ];
+    }),
+  });
+}
+
+export function showProblems(error) {
+  const box = byId("problems");
+  const list = document.createElement("ul");
+  for (const problem of error.problems)
+    list.append(
+      Object.assign(document.createElement("li"), { textContent: problem.text ?? problem.message }),
+    );
+  const several = error.problems.length > 1;
+  box.replaceChildren(
+    Object.assign(document.createElement("strong"), {
+      textContent: several ? `${error.problems.length} problems:` : "This cannot be planned.",
+    }),
+    list,
+  );
+  if (!error.problems.length) box.append(error.message);
+  box.hidden = false;
+  byId("result").classList.add("stale");
+  const text = error.problems
+    .map((problem) => `${problem.column ?? ""} ${problem.message}`)
+    .join(" ");
+  markProblems(
+    new Set(
+      Object.values(CONTROLS)
+        .flat()
+        .map(({ key }) => key)
+        .filter((key) => new RegExp(`\\b${key}\\b`).test(text)),
+    ),
+  );
+}
+
+export function showBasis(answer) {
+  byId("basis").textContent =
+    `${answer.fleet.name}: ${answer.num_clients.toLocaleString("en")} devices; bound: ${answer.convergence.name}`;
+}

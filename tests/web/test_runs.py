@@ -1,0 +1,109 @@
+"""The store's runs on the page: listed, compared, and seen while they go on."""
+
+from __future__ import annotations
+
+import pytest
+from stored_runs import EXPERIMENT, make_run
+
+from fedplan.errors import InputError
+from fedplan.records import RoundRecord
+from fedplan.store import Store
+from fedplan.web import runs
+
+
+@pytest.fixture
+def url(tmp_path):
+    return f"sqlite:///{tmp_path}/fedplan.db"
+
+
+@pytest.fixture
+def stored(url):
+    with Store(url) as store:
+        for seed in range(3):
+            store.save_run(EXPERIMENT, make_run(seed=seed, rounds=8))
+        store.save_run(EXPERIMENT, make_run(clients=4, rounds=1200))
+        store.save_study("mine", {"training": {"target-loss": 0.25}}, EXPERIMENT)
+    return url
+
+
+def test_a_store_that_is_not_there_is_empty_and_stays_so(url, tmp_path):
+    found = runs.listing(url)
+    assert found["studies"] == found["experiments"] == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_studies_and_runs_are_listed(stored):
+    found = runs.listing(stored)
+    (study,) = found["studies"]
+    assert (study["name"], study["num_runs"], study["target_loss"]) == ("mine", 4, 0.25)
+    listed = runs.runs_of(stored, study["experiment"])
+    assert listed["total"] == 4
+    assert sorted(run["key"] for run in listed["runs"]) == [
+        [2, 5, 0], [2, 5, 1], [2, 5, 2], [4, 5, 0],
+    ]  # fmt: skip
+
+
+def test_curves_are_the_runs_that_were_stored(stored):
+    (study,) = runs.listing(stored)["studies"]
+    asked = {
+        "experiment": study["experiment"],
+        "study": study["id"],
+        "runs": [[2, 5, 1], [4, 5, 0], [9, 9, 9]],
+    }
+    found = runs.curves(stored, asked)
+    short, long = found["curves"]  # what is not there is left out
+    run = make_run(seed=1, rounds=8)
+    evaluated = [record for record in run.rounds if record.loss is not None]
+    assert short["rounds"] == [record.round for record in evaluated]
+    assert short["losses"] == [record.loss for record in evaluated]
+    assert short["seconds"][-1] == pytest.approx(run.time_s, rel=1e-4)
+    assert short["joules"][-1] == pytest.approx(run.energy_j, rel=1e-4)
+    assert len(long["losses"]) == 400 and long["rounds"][-1] == 1200
+    assert found["target_loss"] == 0.25 and found["forecast"] is None
+
+
+def test_a_run_that_goes_on_is_first_and_grows(stored):
+    record = RoundRecord(round=0, loss=2.0, accuracy=None, cohort=(), seconds=0.0, joules=0.0)
+    with Store(stored) as store:
+        store.save_round(EXPERIMENT, 3, 7, 0, record)
+        (study,) = runs.listing(stored)["studies"]
+        first = runs.runs_of(stored, study["experiment"])["runs"][0]
+        assert (first["key"], first["status"], first["rounds"]) == ([3, 7, 0], "unfinished", 0)
+        more = RoundRecord(round=1, loss=1.0, accuracy=None, cohort=(1,), seconds=5.0, joules=2.0)
+        store.save_round(EXPERIMENT, 3, 7, 0, more)
+        asked = {"experiment": study["experiment"], "runs": [[3, 7, 0]]}
+        (curve,) = runs.curves(stored, asked)["curves"]
+        assert curve["losses"] == [2.0, 1.0] and curve["seconds"] == [0.0, 5.0]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {},
+        {"experiment": "x", "runs": []},
+        {"experiment": 5, "runs": []},
+        {"experiment": "x", "runs": [[1, 2]]},
+        {"experiment": "x", "runs": [[True, 2, 3]]},
+        {"experiment": "x", "runs": [[1, 2, 10**30]]},
+        {"experiment": "x", "runs": [["1", 2, 3]]},
+        {"experiment": "x", "runs": [[1, 2, 3]] * 25},
+    ],
+)
+def test_what_is_refused(stored, asked):
+    with pytest.raises(InputError):
+        runs.curves(stored, asked)
+
+
+def test_the_prediction_of_a_planned_study_is_the_one_it_was_given(url, fedplan):
+    result = fedplan("run", "demo", "--store", url, "--format", "json", "-q")
+    assert result.code == 0, result.err
+    found = runs.listing(url)
+    (study,) = found["studies"]
+    k, e = result.json["plan"]["clients_per_round"], result.json["plan"]["local_steps"]
+    assert [study["plan"]["clients_per_round"], study["plan"]["local_steps"]] == [k, e]
+    asked = {"experiment": study["experiment"], "study": study["id"], "runs": [[k, e, 0]]}
+    found = runs.curves(url, asked)
+    assert found["forecast"]["clients_per_round"] == k
+    predicted = result.json["predicted"]["rounds_interval"]
+    assert found["forecast"]["intervals"]["rounds"] == pytest.approx(predicted, rel=1e-3)
+    assert len(found["curves"]) == 1
