@@ -3,13 +3,14 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 .DEFAULT_GOAL := help
-.PHONY: help run test test-slow lint format benchmark benchmark-peers clean
+.PHONY: help run test test-slow lint format docs benchmark benchmark-peers clean
 
 help:  ## Show this help
 	@grep -hE '^[a-z-]+:.*?## ' $(MAKEFILE_LIST) | awk 'BEGIN {FS = ":.*?## "}; {printf "  make %-16s %s\n", $$1, $$2}'
 
-run: $(VENV)/.run  ## Pilots, plan, training and check of the built-in demo: demo.png and demo.md
-	@$(BIN)/fedplan run demo --plot demo.png --report demo.md
+run: $(VENV)/.run  ## Pilots, plan, training and check of the built-in demo: demo.png and demo.html
+	@$(BIN)/fedplan run demo --plot demo.png --report demo.html
+	@echo "The report, to open in a browser: $(CURDIR)/demo.html"
 	@echo "Next: $(BIN)/fedplan run setup3 energy-weight=0.5 --plot setup3.png, or a study of your own: docs/reference/studies.md"
 
 test: $(VENV)/.dev  ## Run every fast check: tests, properties, doctests, a real federation (about six minutes)
@@ -28,6 +29,10 @@ format: $(VENV)/.dev  ## Rewrite the code in the house style
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+docs: $(VENV)/.docs  ## Build the documentation site in build/docs; make test builds it, too
+	$(BIN)/sphinx-build -W --keep-going -q -c docs . build/docs
+	@echo "Open build/docs/index.html"
+
 benchmark: $(VENV)/.run  ## Time the planner to 1,000,000 devices, the explorer, and the simulator
 	$(BIN)/python benchmarks/plan_scaling.py
 	$(BIN)/python benchmarks/explorer.py --clients 50 --seconds 20
@@ -37,7 +42,7 @@ benchmark-peers: $(VENV)/.run  ## Time the simulator against Flower, FedJAX, pfl
 	$(BIN)/python benchmarks/peers/run.py --output benchmarks/peers/results.json $(ARGS)
 
 clean:  ## Remove the virtual environment and everything generated
-	rm -rf $(VENV) .benchmark-envs dist demo.png demo.md fedplan.db* .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .benchmark-envs build dist demo.png demo.md demo.html report.html fedplan.db* .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -49,6 +54,11 @@ $(VENV)/.run: pyproject.toml | $(BIN)/python
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
 	@touch $@
 
+$(VENV)/.docs: pyproject.toml | $(BIN)/python
+	@echo "Installing fedplan and what builds its documentation into $(VENV) (once) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	@touch $@ $(VENV)/.run
+
 $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	@echo "Installing fedplan and its development tools into $(VENV) (once) ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
@@ -56,4 +66,4 @@ $(VENV)/.dev: pyproject.toml | $(BIN)/python
 	  echo "Installing chromium, for the tests of the explorer's page (once) ..." && \
 	  apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends chromium >/dev/null; } || \
 	  echo "No chromium here: the explorer's page will not be tested. Install it for that."
-	@touch $@ $(VENV)/.run
+	@touch $@ $(VENV)/.run $(VENV)/.docs

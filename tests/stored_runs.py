@@ -10,7 +10,7 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
-from fedplan.records import RoundRecord, RunRecord
+from fedplan.records import Observation, RoundRecord, RunRecord
 
 EXPERIMENT = {"task": {"data": "synthetic", "alpha": 1.0}, "training": {"batch_size": 64}}
 
@@ -33,6 +33,36 @@ def make_run(seed=0, rounds=3, clients=2, steps=5, status="rounds"):
         clients_per_round=clients, local_steps=steps, seed=seed, status=status,
         rounds=tuple(records),
     )  # fmt: skip
+
+
+def observe(client, steps, problem=""):
+    """What a client of a live study took: 0.1 s more a step than the client before it."""
+    train = 0.5 + (0.1 + 0.1 * client) * steps
+    return Observation(
+        client=client, local_steps=steps, train_seconds=train, round_trip_seconds=train + 2,
+        joules=3.0 + 0.25 * steps, problem=problem,
+    )  # fmt: skip
+
+
+def save_live_study(store):
+    """A live study of three clients, the last of which has never answered."""
+    from fedplan.studies.devices import save_names, save_profile
+
+    start = RoundRecord(round=0, loss=2.0, accuracy=None, cohort=(), seconds=0.0, joules=0.0)
+    live = store.save_study("digits", {}, {"engine": "flower"})
+    save_profile(store, live, [observe(k, e) for k in (0, 1) for e in (2, 10)], "ab")
+    save_names(store, live, ["phone-a", "phone-b", "phone-c"])
+    seen = (observe(0, 20), observe(1, 20), observe(2, 20, problem="no answer within 60 s"))
+    first = RoundRecord(
+        round=1, loss=1.0, accuracy=None, cohort=(0, 1), seconds=5.0, joules=16.0,
+        observations=seen,
+    )  # fmt: skip
+    for clients in (1, 2):  # the second went on from the first
+        run = RunRecord(
+            clients_per_round=clients, local_steps=20, seed=0, status="rounds",
+            rounds=(start, first),
+        )  # fmt: skip
+        store.save_run({"engine": "flower"}, run)
 
 
 def check_integrity(path):

@@ -6,17 +6,18 @@ import importlib
 import inspect
 import re
 import resource
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
 import click
 import pytest
+from docs.pages import PAGES, ROOT
 
 import fedplan
 from fedplan.cli import cli
 
-ROOT = Path(__file__).parents[1]
 CLI_REFERENCE = ROOT / "docs" / "reference" / "cli.md"
 PAPER_TO_CODE = ROOT / "docs" / "explanation" / "paper-to-code.md"
 
@@ -84,6 +85,23 @@ def test_every_command_and_option_is_documented_and_has_an_example():
         for parameter in command.params:
             shown = parameter.opts[0] if isinstance(parameter, click.Option) else parameter.metavar
             assert f"`{shown}" in section, f"{name} {shown}"
+        known = {word for parameter in command.params for word in parameter.opts}
+        assert set(re.findall(r"^\| `(--?[a-z][a-z0-9-]*)", section, re.MULTILINE)) <= known, name
+
+
+def test_examples_of_commands_are_understood():
+    seen = 0
+    for name, command in commands_of(cli):
+        text = inspect.cleandoc(command.help).partition("Examples:\n")[2].partition("\n\n")[0]
+        for line in text.replace("\\\n", " ").splitlines():
+            words = shlex.split(re.split(r" {3,}(?=[a-z])", line.strip())[0])  # then a remark
+            place = cli
+            while isinstance(place, click.Group):
+                words.pop(0)
+                place = place.commands[words[0]]
+            assert place.make_context(name, words[1:])
+            seen += 1
+    assert seen > 30
 
 
 def test_the_paper_page_names_functions_and_tests_that_exist():
@@ -112,10 +130,6 @@ def test_every_number_of_the_paper_is_on_the_page():
     for start, end in re.findall(r"Algorithm 2, lines? (\d+)(?:[-,] ?(\d+))?", page):
         lines |= set(range(int(start), int(end or start) + 1))
     assert lines == set(range(1, 14))
-
-
-PLACES = ("*.md", "docs/**/*.md", "examples/*/*.md", "benchmarks/*.md", "reproduction/*.md")
-PAGES = [page for places in PLACES for page in ROOT.glob(places)]
 
 
 def test_links_between_pages_lead_somewhere():

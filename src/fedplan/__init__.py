@@ -15,6 +15,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fedplan.errors import FedplanError as FedplanError
     from fedplan.errors import InputError as InputError
+    from fedplan.figures.plots import plot_convergence as plot_convergence
+    from fedplan.figures.plots import plot_costs as plot_costs
+    from fedplan.figures.plots import plot_fit as plot_fit
+    from fedplan.figures.plots import plot_frontier as plot_frontier
+    from fedplan.figures.plots import plot_plan as plot_plan
     from fedplan.tables import read_fleet as read_fleet
     from fedplan.tables import read_pilots as read_pilots
     from fedplan.tables import write_fleet as write_fleet
@@ -41,6 +46,13 @@ __version__ = "0.1.0"
 # `import fedplan` cost nothing.
 _HOMES = {
     "errors": ("FedplanError", "InputError"),
+    "figures.plots": (
+        "plot_convergence",
+        "plot_costs",
+        "plot_fit",
+        "plot_frontier",
+        "plot_plan",
+    ),
     "tables": ("read_fleet", "read_pilots", "write_fleet"),
     "theory.constraints": ("Constraints",),
     "theory.convergence": ("Bound",),

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from fedplan.errors import InputError
+from fedplan.frames import make_frame
+from fedplan.notebook import Shown, in_words
 
 # "unavailable": too few clients were there, or gave an answer that could be used. "unfinished":
 # nothing has ended the run: it is going on, or was cut off.
@@ -119,7 +122,7 @@ class RoundRecord:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunRecord:
+class RunRecord(Shown):
     """One run. `status` says what ended it; a diverged run keeps the rounds before that.
 
     message : more about the end, where the status does not say it all.
@@ -130,6 +133,9 @@ class RunRecord:
     ...     rounds=(start, first))
     >>> run.num_rounds, run.time_s, run.rounds_to(1.5), run.rounds_to(0.5)
     (1, 2.5, 1, None)
+    >>> run
+    <RunRecord: clients_per_round 1, local_steps 5, seed 0, ended by target, rounds 1, loss 1,
+     time_s 2.5, energy_j 4>
     """
 
     clients_per_round: int
@@ -163,6 +169,25 @@ class RunRecord:
     def energy_j(self) -> float:
         """Joules of all rounds."""
         return math.fsum(record.joules for record in self.rounds)
+
+    def to_frame(self) -> Any:
+        """A data frame, a row a round: of polars where that is installed, else of pandas."""
+        names = ("round", "loss", "accuracy", "seconds", "joules")
+        columns = {name: [getattr(record, name) for record in self.rounds] for name in names}
+        return make_frame({**columns, "cohort": [list(record.cohort) for record in self.rounds]})
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name} {text}" for name, text in self._facts() if text)
+        return f"<RunRecord: {shown}>"
+
+    def _facts(self) -> Iterator[tuple[str, str]]:
+        for name in ("clients_per_round", "local_steps", "seed"):
+            yield name, in_words(getattr(self, name))
+        yield "ended by", f"{self.status}{': ' if self.message else ''}{self.message}"
+        yield "rounds", in_words(self.num_rounds)
+        yield "loss", in_words(self.final_loss)
+        yield "time_s", in_words(self.time_s)
+        yield "energy_j", in_words(self.energy_j)
 
     def rounds_to(self, loss: float) -> int | None:
         """The first round evaluated at or below this loss; None where none is."""

@@ -4,41 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from stored_runs import save_live_study
 
 from fedplan import read_fleet
-from fedplan.records import Observation, RoundRecord, RunRecord
 from fedplan.store import Store
-from fedplan.studies.devices import save_names, save_profile
-
-
-def observe(client, steps, problem=""):
-    train = 0.5 + (0.1 + 0.1 * client) * steps
-    return Observation(
-        client=client, local_steps=steps, train_seconds=train, round_trip_seconds=train + 2,
-        joules=3.0 + 0.25 * steps, problem=problem,
-    )  # fmt: skip
 
 
 @pytest.fixture
 def store(tmp_path):
     """A live study of three clients, the last of which has never answered; and a simulated one."""
     url = f"sqlite:///{tmp_path}/runs.db"
-    start = RoundRecord(round=0, loss=2.0, accuracy=None, cohort=(), seconds=0.0, joules=0.0)
     with Store(url) as store:
-        live = store.save_study("digits", {}, {"engine": "flower"})
-        save_profile(store, live, [observe(k, e) for k in (0, 1) for e in (2, 10)], "ab")
-        save_names(store, live, ["phone-a", "phone-b", "phone-c"])
-        seen = (observe(0, 20), observe(1, 20), observe(2, 20, problem="no answer within 60 s"))
-        first = RoundRecord(
-            round=1, loss=1.0, accuracy=None, cohort=(0, 1), seconds=5.0, joules=16.0,
-            observations=seen,
-        )  # fmt: skip
-        for clients in (1, 2):  # the second went on from the first
-            run = RunRecord(
-                clients_per_round=clients, local_steps=20, seed=0, status="rounds",
-                rounds=(start, first),
-            )  # fmt: skip
-            store.save_run({"engine": "flower"}, run)
+        save_live_study(store)
         store.save_study("demo", {}, {"engine": "simulator"})
     return url
 

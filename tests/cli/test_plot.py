@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from fedplan.records import RoundRecord, RunRecord
 from fedplan.simulation import Simulator
 from fedplan.store import Store
 from fedplan.studies import read_study
@@ -34,7 +35,7 @@ def test_the_store_alone_gives_the_figure_of_the_run(fedplan, url, tmp_path, mon
     monkeypatch.setattr(Simulator, "run_all", train)
     store = Path(url.removeprefix("sqlite:///"))
     before = store.read_bytes()
-    again = fedplan("plot", *STUDY, "--store", url, "-o", tmp_path / "plot.svg")
+    again = fedplan("plot", "demo", "--store", url, "-o", tmp_path / "plot.svg")
     assert again.code == 0 and again.out == "" and "Drawn" in again.err
     assert (tmp_path / "plot.svg").read_bytes() == (tmp_path / "run.svg").read_bytes()
     assert store.read_bytes() == before
@@ -42,17 +43,50 @@ def test_the_store_alone_gives_the_figure_of_the_run(fedplan, url, tmp_path, mon
 
 def test_json_says_what_was_drawn(fedplan, url, tmp_path):
     path = tmp_path / "plot.html"
-    answer = fedplan("plot", *STUDY, "--store", url, "-o", path, "--format", "json")
+    answer = fedplan("plot", "demo", "--store", url, "-o", path, "--format", "json")
     assert answer.json == {"success": True, "output": str(path), "status": "reached"}
     assert b"plotly" in path.read_bytes()
 
 
-@pytest.mark.parametrize("change", ["seeds=3", "learning-rate=0.02"])
-def test_a_study_that_is_not_all_there_is_refused(fedplan, url, tmp_path, change):
-    path = tmp_path / "plot.png"
-    answer = fedplan("plot", "demo", change, "--store", url, "-o", path)
-    assert answer.code == 2 and "is not in the store" in answer.err
-    assert "fedplan run" in answer.err and not path.exists()
+def test_the_newest_of_a_name_is_drawn_or_the_one_of_an_id(fedplan, url, tmp_path):
+    with Store(url, readonly=True) as store:
+        (first,) = [one for one in store.studies() if one.configuration["training"]["seeds"] == 2]
+    assert fedplan("run", "demo", "seeds=1", "--store", url, "-q").code == 0
+    for name, path in (("demo", "newest.svg"), (first.fingerprint[:8], "first.svg")):
+        assert fedplan("plot", name, "--store", url, "-o", tmp_path / path).code == 0
+    newest, older = ((tmp_path / path).read_text() for path in ("newest.svg", "first.svg"))
+    assert "1 of 1 runs" in newest and "2 of 2 runs" in older
+
+
+def test_a_sweep_is_drawn_as_the_sweep_drew_it(fedplan, tmp_path):
+    url = f"sqlite:///{tmp_path}/runs.db"
+    grid = ("clients-per-round=2,5", "local-steps=20,40", "seeds=1", "target-loss=1")
+    drawn = fedplan("sweep", "demo", *grid, "--store", url, "-q", "--plot", tmp_path / "sweep.svg")
+    assert drawn.code == 0
+    assert fedplan("plot", "demo", "--store", url, "-o", tmp_path / "plot.svg").code == 0
+    assert (tmp_path / "plot.svg").read_bytes() == (tmp_path / "sweep.svg").read_bytes()
+
+
+def test_runs_without_a_study_are_drawn_by_their_losses(fedplan, tmp_path):
+    url = f"sqlite:///{tmp_path}/runs.db"
+    with Store(url) as store:
+        store.save_run({"data": "elsewhere"}, run_of([2.0, 1.0, 0.5]))
+        name = store.experiments()[0].fingerprint[:8]
+        empty = store.save_study("empty", {}, {"data": "nothing"})
+    assert fedplan("plot", name, "--store", url, "-o", tmp_path / "runs.svg").code == 0
+    assert "K=2, E=5" in (tmp_path / "runs.svg").read_text()
+    nothing = fedplan("plot", empty.name, "--store", url, "-o", tmp_path / "none.svg")
+    assert nothing.code == 2 and "nothing to draw" in nothing.err
+
+
+def run_of(losses):
+    rounds = [
+        RoundRecord(round=r, loss=loss, accuracy=None, cohort=(), seconds=1.0, joules=0.0)
+        for r, loss in enumerate(losses)
+    ]
+    return RunRecord(
+        clients_per_round=2, local_steps=5, seed=0, status="rounds", rounds=tuple(rounds)
+    )
 
 
 def test_a_store_that_is_not_there_is_not_made(fedplan, tmp_path):

@@ -169,7 +169,7 @@ def test_a_json_has_the_study_too(fedplan, study, tmp_path):
 
 
 def test_a_parquet_has_every_number_of_every_round(fedplan, study, tmp_path):
-    polars = pytest.importorskip("polars", reason="needs fedplan[parquet]")
+    polars = pytest.importorskip("polars", reason="needs fedplan[frames]")
     assert fedplan("export", "demo", "-o", "runs.parquet").code == 0
     frame = polars.read_parquet(tmp_path / "runs.parquet")
     records = [record for run in RUNS for record in run.rounds]
@@ -186,7 +186,7 @@ def test_a_parquet_has_every_number_of_every_round(fedplan, study, tmp_path):
 def test_parquet_without_polars_says_what_to_type(fedplan, study, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "polars", None)
     answer = fedplan("export", "demo", "-o", "runs.parquet")
-    assert answer.code == 1 and "pip install 'fedplan[parquet]'" in answer.err
+    assert answer.code == 1 and "pip install 'fedplan[frames]'" in answer.err
     assert "package polars" in answer.err and not (tmp_path / "runs.parquet").exists()
 
 

@@ -21,9 +21,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from fedplan.flower.strategy import PILOT_SEEDS
 from fedplan.records import RunRecord
 from fedplan.store import Store
+from fedplan.studies.config import PlanningTable
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "flower_app"
@@ -175,7 +175,7 @@ def stored_runs(folder: Path, study: str, phase: str) -> list[RunRecord]:
             if one.settings.get("study") == study
             for run in store.find_runs(one.settings)
         ]
-    return [run for run in runs if (run.seed >= PILOT_SEEDS) == (phase == "pilots")]
+    return [run for run in runs if (run.seed >= PlanningTable().pilot_seed) == (phase == "pilots")]
 
 
 def wait_until(is_so: Callable[[], object], seconds: float, what: str) -> None:

@@ -209,3 +209,10 @@ def test_a_study_on_a_real_federation_is_killed_and_goes_on(federation, tmp_path
     assert [one["device"] for one in json.loads(fleet.stdout)["devices"]] == [
         "partition-0", "partition-1", "partition-2"
     ]  # fmt: skip
+    grid = ("clients-per-round=3", "local-steps=4,5")
+    swept = subprocess.run(
+        [BIN / "fedplan", "sweep", *command[2:3], *grid, *command[3:]],
+        capture_output=True, text=True, env=federation,
+    )  # fmt: skip
+    assert swept.returncode == 0, swept.stderr
+    assert [cell["reached"] for cell in json.loads(swept.stdout)["cells"]] == [1, 1]

@@ -7,11 +7,14 @@ from flower.conftest import CLIENTS, make_federation
 from flower.federation import Node
 
 from fedplan import FedplanError
-from fedplan.flower.server import run_live_study
+from fedplan.flower.server import run_live_study, sweep_live_study
 from fedplan.store import Store
 from fedplan.studies import read_study
+from fedplan.studies.archive import NoEngine
 from fedplan.studies.building import build_experiment
 from fedplan.studies.devices import observed_devices, with_devices
+from fedplan.studies.grid import read_sweep
+from fedplan.studies.sweep import sweep_study
 from fedplan.studies.workflow import recall_study, run_study
 
 STUDY = ("schedule=constant", "target-loss=0.9", "seeds=2")
@@ -49,7 +52,10 @@ def facts(outcome):
 @pytest.fixture(scope="module")
 def uninterrupted(experiment, tmp_path_factory):
     folder = tmp_path_factory.mktemp("live")
-    return folder, *run(experiment, folder, make_federation(experiment.simulator.learner))
+    federation = make_federation(experiment.simulator.learner)
+    for place, node in enumerate(federation.grid.nodes.values()):
+        node.config["name"] = f"phone-{place}"  # which client it trains, its partition-id says
+    return folder, *run(experiment, folder, federation)
 
 
 def test_the_study_is_run_with_real_seconds_and_recalled_from_the_store(experiment, uninterrupted):
@@ -92,6 +98,27 @@ def test_a_killed_server_goes_on_and_comes_to_the_same(
         one.losses for one in outcome.measured.runs
     ]
     assert len(rest) == len(reported) - place
+
+
+def test_a_sweep_trains_every_setting_on_the_nodes_and_is_recalled(experiment, tmp_path):
+    swept = read_sweep("demo", [*STUDY, "clients-per-round=5,20", "local-steps=20"])
+    federation = make_federation(experiment.simulator.learner)
+    reported = []
+    with Store(f"sqlite:///{tmp_path}/runs.db") as store:
+        made = sweep_live_study(
+            federation.grid, experiment, swept, store, tmp_path,
+            report=lambda *words: reported.append(words), clock=federation.clock,
+        )  # fmt: skip
+        profiled = with_devices(experiment, store)
+        engine = NoEngine(CLIENTS, "demo")
+        recalled = sweep_study(profiled, swept.grid(profiled.fleet), store, engine=engine)
+    simulated = build_experiment(swept.study)
+    with Store(f"sqlite:///{tmp_path}/simulated.db") as store:
+        expected = sweep_study(simulated, swept.grid(simulated.fleet), store)
+    assert [run.rounds for run in made.runs] == [run.rounds for run in expected.runs]
+    assert len(reported) == sum(1 + run.rounds for run in made.runs)  # and before the first
+    assert recalled.runs == made.runs and recalled.best.setting == made.best.setting
+    assert all(run.time_s > 0 for run in made.runs)
 
 
 def test_simulated_runs_are_not_taken_for_live_ones(experiment, uninterrupted, tmp_path):

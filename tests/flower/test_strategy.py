@@ -17,6 +17,7 @@ from fedplan.flower.drift import drifted
 from fedplan.profiling import fleet_of, observed_costs
 from fedplan.records import Observation, Stop
 from fedplan.store import Store
+from fedplan.studies.config import PlanningTable
 from fedplan.studies.devices import observed_devices
 
 TARGET = 0.9
@@ -57,7 +58,7 @@ def stored(folder, phase):
     with Store(f"sqlite:///{folder}/fedplan.db", readonly=True) as store:
         (study,) = store.studies()
         runs = store.find_runs(study.experiment.settings)
-    is_pilot = [run.seed >= strategy_module.PILOT_SEEDS for run in runs]
+    is_pilot = [run.seed >= PlanningTable().pilot_seed for run in runs]
     return [run for run, one in zip(runs, is_pilot, strict=True) if one == (phase == "pilots")]
 
 

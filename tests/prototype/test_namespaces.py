@@ -155,7 +155,7 @@ def test_nothing_listens_outside_the_namespaces_and_inside_only_on_private_addre
 
 def test_the_line_to_type_reaches_the_superlink_and_so_does_every_device(prototype):
     # The security page says so of Flower 1.41: devices and `flwr` come in by the same port.
-    line, state = prototype[0]["next"], prototype[1]
+    line, state = prototype[0]["next"]["app"], prototype[1]
     for name in ("link", "slow"):
         words = line.replace("flwr run APP prototype", "flwr supernode list prototype")
         words = words.replace(f"exec {state.hub} ", f"exec {namespace(state, name)} ")

@@ -1,3 +1,5 @@
+"""A served explorer, and a browser, for what only a browser can tell of a page."""
+
 from __future__ import annotations
 
 import os
@@ -26,10 +28,10 @@ def shelf():
 
 @pytest.fixture(scope="session")
 def browser():
-    """Debian's chromium; without one these tests are skipped, but never in CI."""
+    """Chromium without a window; without one these tests are skipped, but never in CI."""
     found = shutil.which("chromium")
     if not found:
-        reason = "no chromium: the explorer's page was NOT tested. apt-get install chromium"
+        reason = "no chromium: pages were NOT looked at. apt-get install chromium"
         if os.environ.get("CI"):
             pytest.fail(reason)
         pytest.skip(reason)

@@ -18,6 +18,7 @@ from fedplan.cli.plan import plan
 from fedplan.cli.plot import plot
 from fedplan.cli.profile import profile
 from fedplan.cli.prototype import prototype
+from fedplan.cli.report import report
 from fedplan.cli.reproduce import reproduce
 from fedplan.cli.run import run
 from fedplan.cli.serve import serve
@@ -45,6 +46,7 @@ def cli() -> None:
       fedplan sweep demo                          every K x E of a grid, and what each costs
       fedplan reproduce setup3 --quick            an experiment of the paper, measured again
       fedplan list                                what has been stored
+      fedplan report demo -o report.html          a study as a page to read and to send
       fedplan prototype up --plain --devices 3    a Flower federation on this machine
 
     Results go to standard output, everything else to standard error. Exit codes: 0 done, 1 failed,
@@ -54,7 +56,7 @@ def cli() -> None:
 
 for command in (
     run, plan, profile, estimate, frontier, simulate, sweep, reproduce, list_, show, plot, export,
-    serve, prototype,
+    report, serve, prototype,
 ):  # fmt: skip
     cli.add_command(command)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Sequence
 from itertools import pairwise
@@ -113,7 +114,11 @@ def seconds(value: float) -> str:
 
     >>> seconds(0.25), seconds(75.0), seconds(1236.0), seconds(13200.0), seconds(200000.0)
     ('0.25 s', '75 s', '20.6 min', '3.67 h', '2.31 d')
+    >>> seconds(math.inf)
+    'inf'
     """
+    if value == math.inf:
+        return "inf"
     for limit, size, unit in ((120, 1, "s"), (7200, 60, "min"), (172_800, 3600, "h")):
         if value < limit:
             return f"{value / size:.3g} {unit}"
@@ -123,9 +128,11 @@ def seconds(value: float) -> str:
 def joules(value: float) -> str:
     """An energy people can read.
 
-    >>> joules(12.3), joules(45600.0), joules(7.2e6)
-    ('12.3 J', '45.6 kJ', '2 kWh')
+    >>> joules(12.3), joules(45600.0), joules(7.2e6), joules(math.inf)
+    ('12.3 J', '45.6 kJ', '2 kWh', 'inf')
     """
+    if value == math.inf:
+        return "inf"
     if value < 1e3:
         return f"{value:.3g} J"
     if value < 3.6e6:

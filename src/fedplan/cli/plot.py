@@ -1,53 +1,50 @@
-"""`fedplan plot`: the figure of a finished study, from the store alone."""
+"""`fedplan plot`: the figure of a study, from the store alone."""
 
 from __future__ import annotations
 
 import click
 
 from fedplan.cli.options import store_options
-from fedplan.cli.output import check_plot, print_json
-from fedplan.cli.run import draw_outcome
+from fedplan.cli.output import check_plot, print_json, save_plot
+from fedplan.cli.stored import find_stored
 from fedplan.errors import Collector
 
 
 @click.command()
-@click.argument("study", metavar="STUDY")
-@click.argument("overrides", metavar="[KEY=VALUE]...", nargs=-1)
+@click.argument("name", metavar="NAME")
 @click.option(
     "--output", "-o", required=True, metavar="FILE", help="Where to: .png, .svg or .html."
 )
 @store_options
-def plot(
-    study: str, overrides: tuple[str, ...], output: str, store_url: str, output_format: str
-) -> None:
-    """Draw a study that `fedplan run` has finished, without training anything.
+def plot(name: str, output: str, store_url: str, output_format: str) -> None:
+    """Draw a study or a sweep of the store, as far as it got, without training anything.
 
-    STUDY and KEY=VALUE are those that `fedplan run` was given. The figure shows the pilots and what
-    was fitted to them, training and its predicted end, what other settings would cost, and the
-    bill.
+    NAME is a study's name (the newest of several), or the beginning of an id that `fedplan list`
+    shows. The figure of a study has the pilots and what was fitted to them, training and its
+    predicted end, what other settings would cost, and the bill; that of a sweep the cost of every
+    setting; that of other runs their losses.
 
     \b
     Examples:
       fedplan plot demo -o demo.png
-      fedplan plot setup3 energy-weight=0.5 -o setup3.html
-      fedplan plot study.toml --store sqlite:///runs/fedplan.db -o study.svg
+      fedplan plot 3f2a -o study.html
+      fedplan plot digits --store sqlite:///runs/fedplan.db -o digits.svg
     """
     from fedplan.store import Store
-    from fedplan.studies import read_study
 
     collector = Collector()
-    collector.attempt(lambda: check_plot(output))
-    read = collector.attempt(lambda: read_study(study, overrides))
-    collector.finish()
-    if read is None:
-        raise AssertionError("a study that cannot be read is a noted problem")
-
-    from fedplan.studies.building import build_experiment
-    from fedplan.studies.workflow import recall_study
-
-    experiment = build_experiment(read)
     with Store(store_url, readonly=True) as store:
-        outcome = recall_study(experiment, store)
-    draw_outcome(experiment, outcome, output)
+        collector.attempt(lambda: check_plot(output))
+        entry = collector.attempt(lambda: find_stored(store, name, store_url))
+        collector.finish()
+        if entry is None:
+            raise AssertionError("what is not found is a noted problem")
+
+        from fedplan.studies.picture import recalled_figure
+        from fedplan.studies.recalling import recall
+
+        found = recall(store, entry)
+    save_plot(recalled_figure(found), output)
     if output_format == "json":
-        print_json({"success": True, "output": output, "status": outcome.status})
+        status = None if found.outcome is None else found.outcome.status
+        print_json({"success": True, "output": output, "status": status})

@@ -71,8 +71,9 @@ def up(
 ) -> None:
     """Start a SuperLink and a SuperNode for every device, and wait until all are connected.
 
-    It prints the line with which to run an app on them. Without --plain, traffic is encrypted and
-    SuperNodes prove who they are; keys and certificates are made where there are none.
+    It prints the lines with which to run an app or a study on them. Without --plain,
+    traffic is encrypted and SuperNodes prove who they are; keys and certificates are made where
+    there are none.
 
     \b
     Examples:
@@ -80,7 +81,7 @@ def up(
       fedplan prototype up --profile devices.toml --name lab
       fedplan prototype up --plain --devices 3
     """
-    from fedplan.prototype import next_command, read_profile
+    from fedplan.prototype import next_commands, read_profile
     from fedplan.prototype import up as start
 
     place = _folder(name, folder)
@@ -90,12 +91,14 @@ def up(
     state = start(
         place, name, devices, plain=plain, progress=lambda text: click.echo(text, err=True)
     )
-    command = next_command(place, state)
+    commands = next_commands(place, state)
     if output_format == "json":
-        print_json({"success": True, **_as_json(place, state), "next": command})
+        print_json({"success": True, **_as_json(place, state), "next": commands})
         return
     click.echo(f"{len(devices)} devices are connected to {state.address}. Run an app on them:")
-    click.echo(f"  {command}")
+    click.echo(f"  {commands['app']}")
+    click.echo("Or a study:")
+    click.echo(f"  {commands['study']}")
     click.echo("Remove them:")
     click.echo(f"  fedplan prototype down --folder {shlex.quote(str(place))}")
 
@@ -112,7 +115,7 @@ def status(name: str, folder: str | None, output_format: str) -> None:
       fedplan prototype status
       fedplan prototype status --name lab --format json
     """
-    from fedplan.prototype import next_command
+    from fedplan.prototype import next_commands
     from fedplan.prototype import status as look
 
     place = _folder(name, folder)
@@ -129,8 +132,8 @@ def status(name: str, folder: str | None, output_format: str) -> None:
             {"name": one.name, "pid": one.pid, "alive": one.pid is not None, "pids": one.pids}
             for one in members
         ]
-        command = next_command(place, state)
-        described = {"up": True, **_as_json(place, state), "processes": parts, "next": command}
+        commands = next_commands(place, state)
+        described = {"up": True, **_as_json(place, state), "processes": parts, "next": commands}
         print_json({"success": True, **described})
         return
     _print_members(state, members)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from importlib import import_module
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from fedplan.cli.live import check_runner, on_federation, runner_options
 from fedplan.cli.options import (
     download_option,
     plot_option,
@@ -27,31 +27,22 @@ from fedplan.cli.output import (
 )
 from fedplan.cli.preparing import build, compile_kernels, read_checked
 from fedplan.cli.progress import step_bar
-from fedplan.errors import InputError
 
 if TYPE_CHECKING:
     from fedplan.studies.building import Experiment
     from fedplan.studies.workflow import Bill, Outcome
 
-_NEEDED = ("target-loss", "fleet")
-_NEEDED_LIVE = ("target-loss",)  # real devices are profiled
+_REPORTS = (".md", ".html")
 _EXIT_CODES = {"reached": 0, "infeasible": 3}
 
 
 @click.command()
 @click.argument("study", metavar="[STUDY]", default="demo")
 @click.argument("overrides", metavar="[KEY=VALUE]...", nargs=-1)
-@click.option(
-    "--runner",
-    type=click.Choice(["simulator", "flower"]),
-    default="simulator",
-    show_default=True,
-    help="What trains: simulated clients, or the nodes of a Flower federation.",
-)
-@click.option("--federation", metavar="NAME", help="With flower: the connection of `flwr run`.")
+@runner_options
 @store_options
 @plot_option
-@click.option("--report", metavar="FILE", help="Also write it all down, as Markdown: .md.")
+@click.option("--report", metavar="FILE", help="Also write it all down: .md or .html.")
 @download_option
 @quiet_option
 @verbose_option
@@ -89,26 +80,26 @@ def run(
 
     Exit codes: 0 the target was reached, 1 it was not, 2 wrong input, 3 no feasible plan.
     """
-    from fedplan.atomic import draft_of
     from fedplan.store import Store
     from fedplan.studies import read_study
 
     if "=" in study:  # no study was named: it is an override of the default one
         study, overrides = "demo", (study, *overrides)
-    live = runner == "flower"
+    needed = ("target-loss",) if runner == "flower" else ("target-loss", "fleet")
     read = read_checked(
-        lambda: read_study(study, overrides, required=_NEEDED_LIVE if live else _NEEDED),
-        lambda: _check_runner(live, federation),
+        lambda: read_study(study, overrides, required=needed),
+        lambda: check_runner(runner, federation),
         lambda: check_plot(plot),
-        lambda: check_file(report, (".md",)),
+        lambda: check_file(report, _REPORTS),
     )
 
-    from fedplan.studies.report import report_text
-    from fedplan.studies.workflow import run_study
+    from fedplan.studies.workflow import recall_study, run_study
 
     experiment = build(read, download=download, quiet=quiet, federation=federation)
     if federation is not None:
-        experiment, outcome = _run_live(experiment, federation, store_url, quiet=quiet)
+        experiment, outcome = on_federation(
+            experiment, federation, store_url, recall_study, quiet=quiet
+        )
     else:
         with Store(store_url) as store:
             compile_kernels(experiment, quiet=quiet)
@@ -117,8 +108,7 @@ def run(
     if plot is not None and any(one.final_loss is not None for one in outcome.pilots):
         draw_outcome(experiment, outcome, plot)
     if report is not None:
-        with draft_of(report) as draft:
-            draft.write_text(report_text(experiment, outcome, picture=plot), encoding="utf-8")
+        _write_report(experiment, outcome, report, store_url, picture=plot)
         context = click.get_current_context()
         context.call_on_close(lambda: click.echo(f"Written: {report}", err=True))
     if output_format == "json":
@@ -129,59 +119,31 @@ def run(
         raise click.exceptions.Exit(code)
 
 
-def _check_runner(live: bool, federation: str | None) -> None:
-    if live and federation is None:
-        raise InputError(
-            "--runner flower needs --federation NAME: a [superlink.NAME] in Flower's config.toml."
-        )
-    if federation is not None and not live:
-        raise InputError("--federation goes with --runner flower.")
-    if live:
-        import_module("fedplan.flower")  # says what to install where Flower is missing
+def _write_report(
+    experiment: Experiment, outcome: Outcome, path: str, store_url: str, *, picture: str | None
+) -> None:
+    """Markdown or a page, by the file's ending."""
+    if path.lower().endswith(".html"):
+        from fedplan.store import Store
+        from fedplan.studies.recalling import stored_facts
+        from fedplan.web.report import write_report
 
+        with Store(store_url) as store:
+            facts = stored_facts(store, experiment.save(store))
+        write_report(replace(facts, experiment=experiment, outcome=outcome), path)
+        return
+    from fedplan.atomic import draft_of
+    from fedplan.studies.report import report_text
 
-def _run_live(
-    experiment: Experiment, federation: str, store_url: str, *, quiet: bool
-) -> tuple[Experiment, Outcome]:
-    """Have the federation run it; what came of that is in the store, with the devices it has."""
-    from fedplan.flower.launch import launch_study
-    from fedplan.store import Store
-    from fedplan.studies.devices import with_devices
-    from fedplan.studies.workflow import recall_study
-
-    def follow(line: str) -> None:
-        if not quiet:
-            click.echo(line, err=True, nl=False)
-
-    launch_study(experiment.study, federation, store_url, follow=follow)
-    with Store(store_url) as store:
-        profiled = with_devices(experiment, store)
-        return profiled, recall_study(profiled, store)
+    with draft_of(path) as draft:
+        draft.write_text(report_text(experiment, outcome, picture=picture), encoding="utf-8")
 
 
 def draw_outcome(experiment: Experiment, outcome: Outcome, path: str) -> None:
     """Draw what a study has come to, as far as it got."""
-    from fedplan.figures import study_figure_data
+    from fedplan.studies.picture import outcome_figure
 
-    if experiment.fleet is None or experiment.stop.target_loss is None:
-        raise AssertionError("what was planned has devices and a target")
-    measured = outcome.measured
-    data = study_figure_data(
-        experiment.fleet,
-        experiment.objective,
-        name=experiment.study.name,
-        target_loss=experiment.stop.target_loss,
-        constraints=experiment.constraints,
-        pilots=outcome.pilots,
-        pilots_bill=outcome.pilots_bill,
-        descent=outcome.descent,
-        setting=outcome.setting,
-        forecast=outcome.forecast,
-        runs=() if measured is None else measured.runs,
-        training_bill=None if measured is None else measured.bill,
-        note=outcome.message,
-    )
-    save_plot(data, path)
+    save_plot(outcome_figure(experiment, outcome), path)
 
 
 def _predicted_json(outcome: Outcome) -> dict[str, Any] | None:
@@ -257,7 +219,7 @@ def _comparison(experiment: Experiment, outcome: Outcome) -> Any:
 
     table = Table(box=None)
     for name in ("", "rounds", "time", "energy", f"cost ({experiment.objective.unit})"):
-        table.add_column(name, justify="right" if name else "left")
+        table.add_column(name, justify="right" if name else "left", no_wrap=not name)
     for pilot in outcome.pilots:
         bill = type(outcome.pilots_bill).of([pilot], experiment.objective)
         setting = f"{pilot.clients_per_round:,} clients, {pilot.local_steps:,} steps"

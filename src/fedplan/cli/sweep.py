@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from fedplan.cli.live import check_runner, on_federation, runner_options
 from fedplan.cli.options import (
     download_option,
     plot_option,
@@ -28,10 +30,13 @@ from fedplan.cli.output import (
 )
 from fedplan.cli.preparing import build, compile_kernels, read_checked
 from fedplan.cli.progress import job_bar
+from fedplan.errors import InputError
 
 if TYPE_CHECKING:
+    from fedplan.store import Store
     from fedplan.studies.archive import Engine
     from fedplan.studies.building import Experiment
+    from fedplan.studies.grid import SweptStudy
     from fedplan.studies.sweep import Cell, Sweep
 
 _MOST_COLUMNS = 10  # of the matrix side by side; more go below
@@ -48,6 +53,7 @@ _MOST_COLUMNS = 10  # of the matrix side by side; more go below
     show_default=True,
     help="Where runs are made: this machine, or a Ray cluster ($RAY_ADDRESS).",
 )
+@runner_options
 @plot_option
 @click.option("--output", "-o", metavar="FILE", help="Also write a row a run: .csv.")
 @download_option
@@ -59,6 +65,8 @@ def sweep(
     store_url: str,
     output_format: str,
     engine: str,
+    runner: str,
+    federation: str | None,
     plot: str | None,
     output: str | None,
     download: bool,
@@ -79,6 +87,7 @@ def sweep(
       fedplan sweep demo clients-per-round=1,2,5,10 local-steps=10,20,40 seeds=10 --plot demo.png
       fedplan sweep setup3 energy-weight=0.3 target-loss=1.3 --output runs.csv
       fedplan sweep study.toml file=other-fleet.csv --format json
+      fedplan sweep study.toml local-steps=10,40 --runner flower --federation lab
 
     Exit codes: 0 some setting reached the target with every seed, 1 none did, 2 wrong input.
     """
@@ -86,33 +95,59 @@ def sweep(
     from fedplan.studies.grid import read_sweep
     from fedplan.studies.summary import SUFFIXES, write_summaries
 
+    needed = ("target-loss",) if runner == "flower" else ("target-loss", "fleet")
     read = read_checked(
-        lambda: read_sweep(study, overrides),
+        lambda: read_sweep(study, overrides, required=needed),
+        lambda: check_runner(runner, federation),
+        lambda: _check_engine(engine, federation),
         lambda: check_plot(plot),
         lambda: check_file(output, SUFFIXES),
     )
 
     from fedplan.studies.sweep import sweep_study
 
-    experiment = build(read.study, download=download, quiet=quiet)
-    if experiment.fleet is None:
-        raise AssertionError("a study without a fleet is refused when it is read")
-    with Store(store_url) as store:
-        made_by = _ready(engine, experiment, quiet=quiet)
-        with job_bar(quiet=quiet) as count:
-            result = sweep_study(
-                experiment, read.grid(experiment.fleet), store, engine=made_by, count=count
-            )
+    experiment = build(read.study, download=download, quiet=quiet, federation=federation)
+    if federation is not None:
+        experiment, result = on_federation(
+            experiment, federation, store_url, partial(_recall, read), quiet=quiet, swept=read
+        )
+    else:
+        if experiment.fleet is None:
+            raise AssertionError("a study without a fleet is refused when it is read")
+        with Store(store_url) as store:
+            made_by = _ready(engine, experiment, quiet=quiet)
+            with job_bar(quiet=quiet) as count:
+                result = sweep_study(
+                    experiment, read.grid(experiment.fleet), store, engine=made_by, count=count
+                )
     if output is not None:
         write_summaries(output, result.runs)
     if plot is not None:
-        _draw(experiment, result, plot)
+        from fedplan.studies.picture import sweep_figure
+
+        save_plot(sweep_figure(result, experiment.study.name, result.message), plot)
     if output_format == "json":
         print_json(_as_json(experiment, result))
     else:
         _print_table(experiment, result)
     if result.best is None:
         raise click.exceptions.Exit(1)
+
+
+def _check_engine(engine: str, federation: str | None) -> None:
+    if engine != "local" and federation is not None:
+        raise InputError(f"--engine {engine} is for simulated runs: leave it out, or --runner.")
+
+
+def _recall(swept: SweptStudy, experiment: Experiment, store: Store) -> Sweep:
+    """The sweep from its runs in the store, which a federation has made."""
+    from fedplan.studies.archive import NoEngine
+    from fedplan.studies.sweep import sweep_study
+
+    if experiment.fleet is None:
+        raise AssertionError("devices that have trained were profiled")
+    engine = NoEngine(experiment.num_clients, experiment.study.name)
+    return sweep_study(experiment, swept.grid(experiment.fleet), store, engine=engine)
 
 
 def _ready(name: str, experiment: Experiment, *, quiet: bool) -> Engine:
@@ -123,19 +158,6 @@ def _ready(name: str, experiment: Experiment, *, quiet: bool) -> Engine:
         return RayEngine(experiment)
     compile_kernels(experiment, quiet=quiet)
     return experiment.simulator
-
-
-def _draw(experiment: Experiment, result: Sweep, path: str) -> None:
-    from fedplan.figures import sweep_figure_data
-
-    data = sweep_figure_data(
-        {cell.setting: cell.cost for cell in result.cells},
-        best=None if result.best is None else result.best.setting,
-        reached={cell.setting: f"{cell.reached}/{cell.seeds}" for cell in result.cells},
-        name=experiment.study.name,
-        note=result.message,
-    )
-    save_plot(data, path)
 
 
 def _as_json(experiment: Experiment, result: Sweep) -> dict[str, Any]:

@@ -48,6 +48,13 @@ def draw_study(data: StudyFigure) -> Figure:
     return figure
 
 
+def draw_panel(panel: PilotPanel | TrainingPanel | CostPanel | BillPanel) -> Figure:
+    """One panel by itself."""
+    figure = new_figure(width=7.4, height=2.6 if isinstance(panel, BillPanel) else 4.2)
+    _draw_panel(figure, figure.subplots(), panel)
+    return figure
+
+
 def _draw_panel(
     figure: Figure, axes: Axes, panel: PilotPanel | TrainingPanel | CostPanel | BillPanel
 ) -> None:

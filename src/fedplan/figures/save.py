@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import html
 import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fedplan.atomic import check_target, draft_of, unwritable
+from fedplan.figures.bill_panel import BillPanel
+from fedplan.figures.cost_panel import CostPanel
 from fedplan.figures.fit import FitFigure
 from fedplan.figures.frontier import FrontierFigure
 from fedplan.figures.lines import LinesFigure
+from fedplan.figures.loss_panels import PilotPanel, TrainingPanel
 from fedplan.figures.plan import PlanFigure
 from fedplan.figures.run import RunFigure
 from fedplan.figures.study import StudyFigure
@@ -20,8 +24,16 @@ if TYPE_CHECKING:
 
     from matplotlib.figure import Figure
 
+Panel = PilotPanel | TrainingPanel | CostPanel | BillPanel  # of a study, each a figure by itself
 FigureData = (
-    PlanFigure | FrontierFigure | FitFigure | RunFigure | StudyFigure | SweepFigure | LinesFigure
+    PlanFigure
+    | FrontierFigure
+    | FitFigure
+    | RunFigure
+    | StudyFigure
+    | SweepFigure
+    | LinesFigure
+    | Panel
 )
 
 SUFFIXES = (".png", ".svg", ".html")
@@ -60,6 +72,8 @@ def draw_screen(data: FigureData) -> Any:
             return screen_sweep.draw_sweep(data)
         case StudyFigure():
             return screen_study.draw_study(data)
+        case PilotPanel() | TrainingPanel() | CostPanel() | BillPanel():
+            return screen_study.draw_panel(data)
         case LinesFigure():
             return screen_lines.draw_lines(data)
 
@@ -70,7 +84,7 @@ def save_figure(data: FigureData, path: str | os.PathLike[str]) -> None:
     The same data gives the same file. An .html is complete in itself: it works offline.
     """
     check_path(path)
-    content = _rendered(data, Path(path).suffix.lower())
+    content = rendered(data, Path(path).suffix.lower())
     try:
         with draft_of(path) as draft:
             draft.write_bytes(content)
@@ -83,7 +97,8 @@ def check_path(path: str | os.PathLike[str]) -> None:
     check_target(path, SUFFIXES)
 
 
-def _rendered(data: FigureData, suffix: str) -> bytes:
+def rendered(data: FigureData, suffix: str) -> bytes:
+    """What a file of this ending holds."""
     if suffix == ".html":
         return _html(data)
     from fedplan.figures.print_parts import print_style
@@ -119,6 +134,8 @@ def _drawn_for_print(data: FigureData) -> Figure:
             return print_sweep.draw_sweep(data)
         case StudyFigure():
             return print_study.draw_study(data)
+        case PilotPanel() | TrainingPanel() | CostPanel() | BillPanel():
+            return print_study.draw_panel(data)
         case LinesFigure():
             return print_lines.draw_lines(data)
 
@@ -129,5 +146,5 @@ def _html(data: FigureData) -> bytes:
         div_id="fedplan-figure",  # otherwise random
         config={"displaylogo": False, "responsive": True},
     )
-    head = f"<head><title>fedplan: {data.title}</title>"
+    head = f"<head><title>fedplan: {html.escape(data.title)}</title>"
     return page.replace("<head>", head, 1).encode()

@@ -37,17 +37,30 @@ def draw_study(data: StudyFigure) -> Any:
     )
     figure.update_layout(legend={"y": -0.09, "tracegroupgap": 0})
     for position, panel in enumerate(data.panels):
-        place = {"row": 1 + position // 2, "col": 1 + position % 2}
-        match panel:
-            case PilotPanel():
-                _add_pilots(figure, panel, place)
-            case TrainingPanel():
-                _add_training(figure, panel, place)
-            case CostPanel():
-                add_cost(figure, panel, place, explain=True)
-            case BillPanel():
-                _add_bill(figure, panel, place)
+        _add_panel(figure, panel, {"row": 1 + position // 2, "col": 1 + position % 2})
     return figure
+
+
+def draw_panel(panel: PilotPanel | TrainingPanel | CostPanel | BillPanel) -> Any:
+    """One panel by itself."""
+    height = 300 if isinstance(panel, BillPanel) else 460
+    figure = new_figure([""], panel.title, "", height=height)
+    _add_panel(figure, panel, {"row": 1, "col": 1})
+    return figure
+
+
+def _add_panel(
+    figure: Any, panel: PilotPanel | TrainingPanel | CostPanel | BillPanel, place: Place
+) -> None:
+    match panel:
+        case PilotPanel():
+            _add_pilots(figure, panel, place)
+        case TrainingPanel():
+            _add_training(figure, panel, place)
+        case CostPanel():
+            add_cost(figure, panel, place, explain=True)
+        case BillPanel():
+            _add_bill(figure, panel, place)
 
 
 def _set_up_losses(figure: Any, panel: PilotPanel | TrainingPanel, legend: str, at: Place) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from flwr.app import Array, ArrayRecord, Context, Message, MetricRecord, RecordDict
 
-from fedplan.flower.client import MeasuredClientApp, local_steps
+from fedplan.flower.client import MeasuredClientApp, local_steps, partition_name
 from fedplan.flower.metrics import LEARNING_RATE, NUM_EXAMPLES, SEED, SERVER_ROUND
 from fedplan.models import Learner
 from fedplan.models.learner import FloatArray
@@ -34,12 +34,15 @@ def unpack(arrays: ArrayRecord) -> FloatArray:
 
 
 def client_app(learner_of: Callable[[Context], Learner], **measuring: Any) -> MeasuredClientApp:
-    """An app whose nodes train clients of a learner; `measuring` is for `MeasuredClientApp`."""
-    app = MeasuredClientApp(**measuring)
+    """An app whose nodes train clients of a learner; `measuring` is for `MeasuredClientApp`.
+
+    A node goes by its partition, whatever else it is called: that says which client it trains.
+    """
+    app = MeasuredClientApp(name=lambda context: partition_name(_partition(context)), **measuring)
 
     @app.train()
     def train(message: Message, context: Context) -> Message:
-        learner, client = learner_of(context), int(context.node_config["partition-id"])
+        learner, client = learner_of(context), _partition(context)
         config = message.content.config_records["config"]
         weights = unpack(message.content.array_records["arrays"])
         learner.train_round(
@@ -57,7 +60,7 @@ def client_app(learner_of: Callable[[Context], Learner], **measuring: Any) -> Me
 
     @app.evaluate()
     def evaluate(message: Message, context: Context) -> Message:
-        learner, client = learner_of(context), int(context.node_config["partition-id"])
+        learner, client = learner_of(context), _partition(context)
         end = int(learner.sizes[: client + 1].sum())
         rows = np.arange(end - learner.sizes[client], end)
         loss, accuracy = learner.evaluate(
@@ -67,6 +70,10 @@ def client_app(learner_of: Callable[[Context], Learner], **measuring: Any) -> Me
         return Message(RecordDict({"metrics": metrics}), reply_to=message)
 
     return app
+
+
+def _partition(context: Context) -> int:
+    return int(context.node_config["partition-id"])
 
 
 def _number(value: Any) -> float:

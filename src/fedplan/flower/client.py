@@ -38,6 +38,19 @@ _ASKED = "_fedplan_local_steps"  # on a message: the steps that were read from i
 Handler = Callable[[Message, Context], Message]
 
 
+def node_name(context: Context) -> str | None:
+    """What a node is called: its `name`, else by its `partition-id`; None where it has neither."""
+    config = context.node_config
+    if "name" in config:
+        return str(config["name"])
+    return partition_name(config["partition-id"]) if "partition-id" in config else None
+
+
+def partition_name(partition: object) -> str:
+    """What the node of a partition is called."""
+    return f"partition-{partition}"
+
+
 class Meter(Protocol):
     """Whatever counts the joules a device uses."""
 
@@ -55,6 +68,7 @@ class MeasuredClientApp(ClientApp):
 
     mods : of your own; they see what the measurement has added.
     meter : counts the joules of this device while it trains; without one, none are reported.
+    name : what this node is called, however often it restarts.
     clock : seconds, for tests.
 
     What is measured goes into the metrics the training function replies with, so that the app works
@@ -66,11 +80,12 @@ class MeasuredClientApp(ClientApp):
         *,
         mods: list[Any] | None = None,
         meter: Meter | None = None,
+        name: Callable[[Context], str | None] = node_name,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         # Last, and so next to the function: other mods' work is not training.
         super().__init__(mods=[*(mods or []), _Measure(meter, clock)])
-        self.query(WHO.partition(".")[2])(_introduce)
+        self.query(WHO.partition(".")[2])(_introducing(name))
 
 
 def local_steps(message: Message) -> int:
@@ -128,13 +143,12 @@ def _metrics_of(reply: Message) -> MetricRecord:
     )
 
 
-def _introduce(message: Message, context: Context) -> Message:
+def _introducing(name_of: Callable[[Context], str | None]) -> Handler:
     """Say what this node is called, which its id does not: that changes with every restart."""
-    config = context.node_config
-    name = config.get("name")
-    if name is None and "partition-id" in config:
-        name = f"partition-{config['partition-id']}"
-    known = ConfigRecord()
-    if name is not None:
-        known[NAME] = str(name)
-    return Message(RecordDict({"config": known}), reply_to=message)
+
+    def introduce(message: Message, context: Context) -> Message:
+        name = name_of(context)
+        known = ConfigRecord() if name is None else ConfigRecord({NAME: name})
+        return Message(RecordDict({"config": known}), reply_to=message)
+
+    return introduce

@@ -16,14 +16,20 @@ from fedplan import __version__
 from fedplan.errors import FedplanError, InputError
 from fedplan.store.database import path_of
 from fedplan.studies.config import Study
+from fedplan.studies.grid import SweptStudy
 
 _TAIL = 15  # lines of Flower's that say why it failed
 
 
 def launch_study(
-    study: Study, federation: str, store_url: str, *, follow: Callable[[str], None]
+    study: Study,
+    federation: str,
+    store_url: str,
+    *,
+    follow: Callable[[str], None],
+    swept: SweptStudy | None = None,
 ) -> None:
-    """Have a federation run a study into the store; returns when that is done.
+    """Have a federation run a study into the store, or sweep it; returns when that is done.
 
     federation : the name of a SuperLink connection in Flower's configuration.
     follow : hears every line that Flower prints.
@@ -41,6 +47,7 @@ def launch_study(
             "store": f"sqlite:///{store}",
             "models": str(store.parent),
             "desk": desk,
+            "sweep": "" if swept is None else swept.lists_text(),
         }
         (app / "pyproject.toml").write_text(_app(config), encoding="utf-8")
         code, tail = _follow([_flwr(), "run", "--stream", "--", str(app), federation], follow)

@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from flwr.app import ArrayRecord, Context
@@ -15,6 +16,7 @@ from flwr.serverapp import Grid, ServerApp
 from fedplan.atomic import draft_of
 from fedplan.errors import FedplanError, InputError
 from fedplan.flower.app import pack, unpack
+from fedplan.flower.client import partition_name
 from fedplan.flower.engine import FlowerEngine
 from fedplan.flower.exchange import Clock, WallClock
 from fedplan.flower.journal import StoreJournal
@@ -28,10 +30,15 @@ from fedplan.strictjson import to_json
 from fedplan.studies.building import Experiment, build_experiment
 from fedplan.studies.config import study_from_text
 from fedplan.studies.devices import save_names
+from fedplan.studies.grid import SweptStudy
+from fedplan.studies.sweep import Sweep, sweep_study
 from fedplan.studies.workflow import Outcome, run_study
 
 MEETING_S = 60.0  # for the nodes to be there, before anything begins
 _POLL_S = 1.0
+
+
+Report = Callable[[str, Job, RoundRecord], None]
 
 
 def run_live_study(
@@ -40,13 +47,39 @@ def run_live_study(
     store: Store,
     folder: Path,
     *,
-    report: Callable[[str, Job, RoundRecord], None] | None = None,
+    report: Report | None = None,
     clock: Clock | None = None,
 ) -> Outcome:
     """Run a study on the nodes of a grid, its client k being the node with partition-id k.
 
     folder : for the models of runs under way. What store and folder have is not trained again.
     """
+    live, engine = _meet(grid, experiment, store, folder, clock)
+    return run_study(live, store, engine=engine, report=report)
+
+
+def sweep_live_study(
+    grid: Grid,
+    experiment: Experiment,
+    swept: SweptStudy,
+    store: Store,
+    folder: Path,
+    *,
+    report: Report | None = None,
+    clock: Clock | None = None,
+) -> Sweep:
+    """Sweep a study on the nodes of a grid, one run after the other; else as `run_live_study`."""
+    live, engine = _meet(grid, experiment, store, folder, clock)
+    if live.fleet is None:
+        raise AssertionError("devices that were met are profiled")
+    progress = None if report is None else partial(report, "sweep")
+    return sweep_study(live, swept.grid(live.fleet), store, engine=engine, progress=progress)
+
+
+def _meet(
+    grid: Grid, experiment: Experiment, store: Store, folder: Path, clock: Clock | None
+) -> tuple[Experiment, FlowerEngine]:
+    """Wait for the nodes and profile them: the study with its devices, and what trains on them."""
     learner, samples = experiment.simulator.learner, experiment.simulator.learner.samples()
 
     def evaluate(_round: int, arrays: ArrayRecord) -> tuple[float, float | None]:
@@ -58,18 +91,17 @@ def run_live_study(
         lambda seed: pack(learner.initial(seed)),
         evaluate=evaluate,
         learning_rate=experiment.rate,
-        names=[f"partition-{client}" for client in range(experiment.num_clients)],
+        names=[partition_name(client) for client in range(experiment.num_clients)],
         journal=StoreJournal(store, experiment.settings, folder),
         clock=clock,
     )
-    _meet(runner, experiment.num_clients)
+    _await(runner, experiment.num_clients)
     save_names(store, entry, runner.names)
     devices = profile_clients(runner, store, entry)
-    live = replace(experiment, fleet=devices.fleet)
-    return run_study(live, store, engine=FlowerEngine(runner), report=report)
+    return replace(experiment, fleet=devices.fleet), FlowerEngine(runner)
 
 
-def _meet(runner: FlowerRunner, clients: int) -> None:
+def _await(runner: FlowerRunner, clients: int) -> None:
     """Wait for a node a client; one more or less would be another study."""
     there = runner.wait_for(clients, MEETING_S)
     strangers = runner.names[clients:]
@@ -105,7 +137,12 @@ def main(grid: Grid, context: Context) -> None:
             entry = experiment.save(store)
             folder = Path(config["models"]) / f"{study.name}-{entry.experiment.fingerprint[:12]}"
             with _alone(folder, desk):
-                run_live_study(grid, experiment, store, folder, report=_reporter(desk))
+                report = _reporter(desk)
+                if text := config["sweep"]:
+                    swept = SweptStudy.from_text(study, text)
+                    sweep_live_study(grid, experiment, swept, store, folder, report=report)
+                else:
+                    run_live_study(grid, experiment, store, folder, report=report)
     except FedplanError as error:
         LOG.error("%s", error)
         problems = [str(one) for one in error.problems] if isinstance(error, InputError) else None
@@ -123,7 +160,7 @@ def _show_log() -> None:
     logger.setLevel(logging.INFO)
 
 
-def _reporter(desk: Path) -> Callable[[str, Job, RoundRecord], None]:
+def _reporter(desk: Path) -> Report:
     def report(step: str, job: Job, record: RoundRecord) -> None:
         loss = "-" if record.loss is None else f"{record.loss:.4g}"
         LOG.info(

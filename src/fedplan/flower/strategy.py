@@ -31,6 +31,7 @@ from fedplan.simulation import Job
 from fedplan.store import DEFAULT_URL, Store, StudyEntry
 from fedplan.store.database import path_of
 from fedplan.studies.archive import Archive
+from fedplan.studies.config import PlanningTable
 from fedplan.studies.devices import find_names, save_names
 from fedplan.studies.pilots import DesignedPilots, PilotProblem
 from fedplan.studies.workflow import run_pilots
@@ -44,8 +45,7 @@ from fedplan.theory.learning_rate import LearningRate
 
 REPLAN_EVERY = 10  # rounds
 DRIFT = 0.1  # a plan that has become dearer than the best by more than this share is changed
-PILOT_BUDGET = 0.8  # of what training costs; further stages of pilots keep to it
-PILOT_SEEDS = 1_000_000  # pilots have other cohorts than training
+_PILOTS = PlanningTable()  # as of a study that does not say
 EvaluateFn = Callable[[int, ArrayRecord], MetricRecord | None]
 
 
@@ -220,9 +220,9 @@ class _Work:
                 rate=self._goal.rate,
                 target_loss=self._goal.target_loss,
                 max_rounds=self._num_rounds,
-                seed=self._goal.seed + PILOT_SEEDS,
+                seed=self._goal.seed + _PILOTS.pilot_seed,
             ),
-            PILOT_BUDGET,
+            _PILOTS.pilot_budget,
         )
         self._runner.journal = self._journal("pilots")
         settings = self._entry.experiment.settings

@@ -43,7 +43,7 @@ class Learner(Protocol):
         """Move `weights` by sum over k of shares_k * (w_k - weights), in place.
 
         w_k are the weights of client k of the cohort after its local steps of SGD from `weights`,
-        each on a fresh uniform batch without replacement. Its draws depend on (seed, round_,
+        each on a fresh uniform batch without replacement. Its draws depend on (seed, round,
         client) alone.
         """
         ...

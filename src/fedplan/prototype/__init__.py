@@ -3,7 +3,7 @@
 It starts Flower's own programs and imports nothing of Flower.
 """
 
-from fedplan.prototype.federation import Member, Removed, down, next_command, status, up
+from fedplan.prototype.federation import Member, Removed, down, next_commands, status, up
 from fedplan.prototype.profiles import Device, read_profile
 from fedplan.prototype.state import State
 
@@ -13,7 +13,7 @@ __all__ = [
     "Removed",
     "State",
     "down",
-    "next_command",
+    "next_commands",
     "read_profile",
     "status",
     "up",

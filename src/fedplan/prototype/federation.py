@@ -139,11 +139,18 @@ def _home(folder: Path) -> Path:
     return folder / "flwr"
 
 
-def next_command(folder: Path, state: State) -> str:
-    """The line to type to run an app on a prototype."""
-    flwr = shutil.which("flwr", path=_search_path()) or "flwr"
-    words = ["env", f"FLWR_HOME={_home(folder.resolve())}", flwr, "run", "APP", state.name]
-    return shlex.join(words if state.plain else in_namespace(state.hub, words))
+def next_commands(folder: Path, state: State) -> dict[str, str]:
+    """The lines to type to run an app of Flower's, or a study of fedplan's, on a prototype."""
+
+    def line(program: str, *words: str) -> str:
+        found = shutil.which(program, path=_search_path()) or program
+        command = ["env", f"FLWR_HOME={_home(folder.resolve())}", found, "run", *words]
+        return shlex.join(command if state.plain else in_namespace(state.hub, command))
+
+    return {
+        "app": line("flwr", "APP", state.name),
+        "study": line("fedplan", "STUDY", "--runner", "flower", "--federation", state.name),
+    }
 
 
 @dataclass(frozen=True, slots=True)

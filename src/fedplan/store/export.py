@@ -6,12 +6,11 @@ import csv
 import os
 from collections.abc import Iterator
 from dataclasses import asdict
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from fedplan.atomic import check_target, draft_of, unwritable
-from fedplan.errors import MissingExtraError
+from fedplan.frames import check_parquet, write_parquet
 from fedplan.records import RunRecord
 from fedplan.store.entries import ExperimentEntry, RunEntry, StudyEntry
 from fedplan.store.store import Store
@@ -30,6 +29,9 @@ COLUMNS = (
     "seconds",
     "joules",
 )
+_KINDS = dict(
+    zip(COLUMNS, (int, int, int, str, int, float, float, list, float, float), strict=True)
+)
 _OF_THE_RUN = COLUMNS[:4]
 _OF_THE_ROUND = COLUMNS[4:]
 
@@ -37,8 +39,8 @@ _OF_THE_ROUND = COLUMNS[4:]
 def check_export(path: str | os.PathLike[str]) -> None:
     """Refuse a file that runs cannot be exported to, as far as that shows beforehand."""
     check_target(path, SUFFIXES)
-    if Path(path).suffix.lower() == ".parquet" and find_spec("polars") is None:
-        raise MissingExtraError("Export to Parquet", "parquet", package="polars")
+    if Path(path).suffix.lower() == ".parquet":
+        check_parquet()
 
 
 def export_runs(
@@ -61,7 +63,7 @@ def export_runs(
                 case ".json":
                     _write_json(draft, runs, describe(store, entry))
                 case _:
-                    _write_parquet(draft, runs)
+                    write_parquet(draft, _KINDS, map(_columns, runs))
     except OSError as error:
         reason = f"cannot be written ({error.strerror or error})"
         raise unwritable(path, SUFFIXES, reason) from error
@@ -101,17 +103,6 @@ def _write_json(draft: Path, runs: Iterator[RunRecord], heading: dict[str, Any])
             file.write(",\n" if place else "\n")
             file.write(to_json(asdict(run)))
         file.write("\n]}\n")
-
-
-def _write_parquet(draft: Path, runs: Iterator[RunRecord]) -> None:
-    import polars
-
-    whole, real = polars.Int64, polars.Float64
-    types = [whole, whole, whole, polars.String, whole, real, real, polars.List(whole), real, real]
-    schema: dict[str, Any] = dict(zip(COLUMNS, types, strict=True))
-    frames = [polars.DataFrame(schema=schema)]
-    frames += [polars.DataFrame(_columns(run), schema=schema) for run in runs]
-    polars.concat(frames).write_parquet(draft)
 
 
 def _columns(run: RunRecord) -> dict[str, list[Any]]:

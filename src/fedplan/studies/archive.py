@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from threading import Lock
 from typing import Any, Protocol, TypeVar
 
@@ -39,6 +40,10 @@ class Engine(Protocol):
         ...
 
 
+class MissingRunError(InputError):
+    """A run that must be in the store is not there, or not all of it."""
+
+
 class NoEngine:
     """Makes no runs: for what must be in the store already."""
 
@@ -56,7 +61,7 @@ class NoEngine:
     ) -> Iterator[RunRecord]:
         """Refuse any job, and say which run is missing."""
         for job in jobs:
-            raise InputError(
+            raise MissingRunError(
                 f"a run of study {self._study} is not in the store, or not all of it: "
                 f"clients-per-round={job.clients_per_round}, local-steps={job.local_steps}, seed "
                 f"{job.seed}. Run `fedplan run` with the same study, changes and --store first."
@@ -93,6 +98,18 @@ class Archive:
         if stored is None:
             return None
         return (self._clock.reprice(stored) if self._clock else stored).until(stop)
+
+    def begun(self, job: Job, stop: Stop) -> RunRecord | None:
+        """The run as far as `stop` lets it go, or as far as it has come."""
+        if (whole := self.find(job, stop)) is not None:
+            return whole
+        stored = self._store.find_run(
+            self._settings(stop), job.clients_per_round, job.local_steps, job.seed
+        )
+        if stored is None:
+            return None
+        part = self._clock.reprice(stored) if self._clock else stored
+        return replace(part, status="unfinished", message="")
 
     def run_all(
         self, jobs: Sequence[Job], stop: Stop, *, progress: Progress | None = None

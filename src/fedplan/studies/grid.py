@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +14,6 @@ from fedplan.studies.reading import read_study
 from fedplan.theory.fleet import Fleet
 
 _LISTS = ("clients-per-round", "local-steps")
-_NEEDED = ("target-loss", "fleet")
 _DEFAULT_POINTS = 6
 _LEAST_BALANCE = 4.0  # below it the default's smallest E would be less than one step
 
@@ -50,11 +50,31 @@ class SweptStudy:
             local_steps=self.local_steps or default.local_steps,
         )
 
+    def lists_text(self) -> str:
+        """What the command says of the grid, to be sent elsewhere: see `from_text`."""
+        return json.dumps([self.clients_per_round, self.local_steps])
 
-def read_sweep(name: str, overrides: Iterable[str] = ()) -> SweptStudy:
+    @classmethod
+    def from_text(cls, study: Study, text: str) -> SweptStudy:
+        """A study with what a command elsewhere says of its grid.
+
+        >>> swept = read_sweep("demo", ["local-steps=5,10"])
+        >>> SweptStudy.from_text(swept.study, swept.lists_text()) == swept
+        True
+        """
+        clients, steps = (values and tuple(values) for values in json.loads(text))
+        return cls(study=study, clients_per_round=clients, local_steps=steps)
+
+
+def read_sweep(
+    name: str,
+    overrides: Iterable[str] = (),
+    *,
+    required: Sequence[str] = ("target-loss", "fleet"),
+) -> SweptStudy:
     """Read a study to sweep; clients-per-round and local-steps may be lists, as in `1,2,5`.
 
-    InputError carries every problem: of the lists, of the study, a missing target or fleet.
+    InputError carries every problem: of the lists, of the study, of what is required and missing.
 
     >>> swept = read_sweep("demo", ["clients-per-round=5,1", "seeds=2"])
     >>> swept.clients_per_round, swept.local_steps, swept.study.training.seeds
@@ -72,7 +92,7 @@ def read_sweep(name: str, overrides: Iterable[str] = ()) -> SweptStudy:
             others.append(text)
     # The largest of a list stands for all of it: what is wrong with that one alone is its size.
     largest = [f"{key}={max(values)}" for key, values in lists.items() if values]
-    study = collector.attempt(lambda: read_study(name, [*others, *largest], required=_NEEDED))
+    study = collector.attempt(lambda: read_study(name, [*others, *largest], required=required))
     collector.finish()
     if study is None:
         raise AssertionError("a study that cannot be read is a noted problem")

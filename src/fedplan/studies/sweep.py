@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from fedplan.errors import FedplanError, InputError
 from fedplan.store import Store
-from fedplan.studies.archive import Count, Engine
+from fedplan.studies.archive import Count, Engine, NoEngine, Progress
 from fedplan.studies.building import Experiment
 from fedplan.studies.grid import Grid
 from fedplan.studies.jobs import make_jobs
@@ -73,11 +73,13 @@ def sweep_study(
     *,
     engine: Engine | None = None,
     count: Count | None = None,
+    progress: Progress | None = None,
 ) -> Sweep:
     """Train every (K, E) of the grid with every seed; what the store has is not trained again.
 
     engine : makes the runs; the experiment's simulator without one.
     count : told how many runs are there, of how many.
+    progress : told of every round.
     """
     fleet, objective, training = experiment.fleet, experiment.objective, experiment.study.training
     if fleet is None or experiment.stop.target_loss is None:
@@ -95,15 +97,35 @@ def sweep_study(
     entry = store.save_study(experiment.study.name, configuration, experiment.settings)
     jobs = make_jobs(grid.settings, training.every_seed)
     archive = experiment.archive(store, engine)
-    runs = archive.map_all(jobs, experiment.stop, RunSummary.of, count=count)
+    runs = archive.map_all(jobs, experiment.stop, RunSummary.of, count=count, progress=progress)
     if any(run.status == "target" and run.rounds == 0 for run in runs):
         raise FedplanError(
             "the loss before training is at the target already, so that nothing costs anything: "
             f"lower target-loss (now {experiment.stop.target_loss:g})."
         )
-    best = empirical_optimum(runs, objective)
-    store.save_step(entry, "sweep", {"best": best and asdict(best)})
-    cells = make_cells(runs, objective)
+    result = _concluded(experiment, grid, runs)
+    store.save_step(entry, "sweep", {"best": result.best and asdict(result.best)})
+    return result
+
+
+def recall_sweep(experiment: Experiment, grid: Grid, store: Store) -> Sweep:
+    """What a sweep has come to so far, from the store alone: nothing is trained or written."""
+    archive = experiment.archive(store, NoEngine(experiment.num_clients, experiment.study.name))
+    jobs = make_jobs(grid.settings, experiment.study.training.every_seed)
+    found = (archive.find(job, experiment.stop) for job in jobs)
+    runs = [RunSummary.of(run) for run in found if run is not None]
+    if not runs:
+        return Sweep(runs=(), cells=(), best=None, message="No run has ended yet.")
+    result = _concluded(experiment, grid, runs)
+    if len(runs) == len(jobs):
+        return result
+    so_far = f"The sweep has not ended: {len(runs):,} of {len(jobs):,} runs are done. "
+    return replace(result, message=so_far + result.message)
+
+
+def _concluded(experiment: Experiment, grid: Grid, runs: Sequence[RunSummary]) -> Sweep:
+    best = empirical_optimum(runs, experiment.objective)
+    cells = make_cells(runs, experiment.objective)
     return Sweep(
         runs=tuple(runs),
         cells=tuple(cells),

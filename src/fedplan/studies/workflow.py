@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from fedplan.errors import InputError
+from fedplan.notebook import Shown, in_words, interval_in_words
 from fedplan.records import RoundRecord, RunRecord
 from fedplan.simulation import Job
 from fedplan.store import Store
-from fedplan.studies.archive import Archive, Engine, NoEngine
+from fedplan.studies.archive import Archive, Engine, MissingRunError, NoEngine
 from fedplan.studies.building import Experiment
 from fedplan.studies.jobs import make_jobs
 from fedplan.studies.paper_pilots import PaperPilots
@@ -26,7 +27,7 @@ from fedplan.theory.cost import Objective
 from fedplan.theory.descent import Descent
 from fedplan.theory.descent_plan import Forecast
 
-Status = Literal["reached", "not reached", "infeasible"] | Failure
+Status = Literal["reached", "not reached", "infeasible", "unfinished"] | Failure
 Report = Callable[[str, Job, RoundRecord], None]
 
 
@@ -66,7 +67,7 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Outcome:
+class Outcome(Shown):
     """Everything a study has come to.
 
     setting : (K, E) of the plan; None where there is none.
@@ -85,6 +86,25 @@ class Outcome:
     pilots_bill: Bill
     measured: Measured | None
     message: str
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name} {text}" for name, text in self._facts() if name != "message")
+        return f"<Outcome: {shown}>"
+
+    def _facts(self) -> Iterator[tuple[str, str]]:
+        yield "status", self.status
+        if self.setting is not None:
+            yield "clients_per_round", in_words(self.setting[0])
+            yield "local_steps", in_words(self.setting[1])
+        if (expected := self.forecast) is not None:
+            rounds = expected.prediction.expected_rounds
+            yield "rounds predicted", interval_in_words(rounds, expected.rounds_interval)
+        if (measured := self.measured) is not None:
+            yield "rounds measured", in_words(measured.rounds)
+            yield "cost of training", in_words(measured.bill.cost)
+        yield "pilots", in_words(len(self.pilots))
+        yield "cost of pilots", in_words(self.pilots_bill.cost)
+        yield "message", self.message
 
     @property
     def success(self) -> bool:
@@ -125,7 +145,8 @@ def run_study(
     def note(step: str, value: Any) -> None:
         store.save_step(entry, step, value)
 
-    return _follow(experiment, problem, experiment.archive(store, engine), note, report)
+    pilots = _make_pilots(experiment, problem)
+    return _follow(experiment, pilots, experiment.archive(store, engine), note, report)
 
 
 def recall_study(experiment: Experiment, store: Store) -> Outcome:
@@ -134,21 +155,50 @@ def recall_study(experiment: Experiment, store: Store) -> Outcome:
     A study of which a run is missing is refused.
     """
     archive = experiment.archive(store, NoEngine(experiment.num_clients, experiment.study.name))
-    return _follow(experiment, pilot_problem(experiment), archive, _forget, None)
+    pilots = _make_pilots(experiment, pilot_problem(experiment))
+    return _follow(experiment, pilots, archive, _forget, None)
 
 
-def recall_forecast(experiment: Experiment, store: Store) -> Forecast | None:
-    """What the plan of a study was predicted to take, from its stored pilots alone.
-
-    None where nothing was predicted; a study of which a pilot is missing is refused.
-    """
+def recall_so_far(experiment: Experiment, store: Store) -> Outcome:
+    """What a study has come to so far, from the store alone; unfinished where a run is missing."""
     archive = experiment.archive(store, NoEngine(experiment.num_clients, experiment.study.name))
-    pilots = _pilots(experiment, pilot_problem(experiment))
-    run_pilots(pilots, archive)
-    return pilots.choice.forecast
+    pilots = _make_pilots(experiment, pilot_problem(experiment))
+    try:
+        return _follow(experiment, pilots, archive, _forget, None)
+    except MissingRunError:
+        pass
+    made = Outcome(
+        status="unfinished",
+        setting=None,
+        descent=None,
+        regret=None,
+        forecast=None,
+        pilots=pilots.runs,
+        pilots_bill=Bill.of(pilots.runs, experiment.objective),
+        measured=None,
+        message="The pilots have not ended. The command that began the study goes on with them.",
+    )
+    if pilots.ask() is not None:
+        return made
+    choice = pilots.choice
+    if choice.setting is None:
+        raise AssertionError("a study without a plan has ended")
+    jobs = make_jobs([choice.setting], experiment.study.training.every_seed)
+    runs = [run for job in jobs if (run := archive.begun(job, experiment.stop)) is not None]
+    ended = sum(run.status != "unfinished" for run in runs)
+    return replace(
+        made,
+        setting=choice.setting,
+        descent=pilots.descent if isinstance(pilots, DesignedPilots) else None,
+        regret=choice.regret,
+        forecast=choice.forecast,
+        measured=_measure(experiment, runs) if runs else None,
+        message=f"{choice.message} Training has not ended: {ended} of {len(jobs)} runs are done. "
+        "The command that began the study goes on with them.",
+    )
 
 
-def _pilots(experiment: Experiment, problem: PilotProblem) -> DesignedPilots | PaperPilots:
+def _make_pilots(experiment: Experiment, problem: PilotProblem) -> DesignedPilots | PaperPilots:
     table = experiment.study.planning
     if table.pilots == "paper":
         return PaperPilots(problem, table)
@@ -157,13 +207,12 @@ def _pilots(experiment: Experiment, problem: PilotProblem) -> DesignedPilots | P
 
 def _follow(
     experiment: Experiment,
-    problem: PilotProblem,
+    pilots: DesignedPilots | PaperPilots,
     archive: Archive,
     note: Callable[[str, Any], None],
     report: Report | None,
 ) -> Outcome:
     """The whole way from the first pilot; `note` hears what was decided."""
-    pilots = _pilots(experiment, problem)
     run_pilots(pilots, archive, note=note, report=report)
     bill = Bill.of(pilots.runs, experiment.objective)
     choice = pilots.choice
@@ -249,7 +298,11 @@ def _train(
 ) -> Measured:
     jobs = make_jobs([(clients, steps)], experiment.study.training.every_seed)
     progress = None if report is None else lambda job, record: report("training", job, record)
-    runs = archive.run_all(jobs, experiment.stop, progress=progress)
+    return _measure(experiment, archive.run_all(jobs, experiment.stop, progress=progress))
+
+
+def _measure(experiment: Experiment, runs: Sequence[RunRecord]) -> Measured:
+    """What training took, by the runs that reached the target, or by all where none did."""
     arrived = [run for run in runs if run.status == "target"]
     counted = arrived or runs
     rounds = [run.num_rounds for run in counted]

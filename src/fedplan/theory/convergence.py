@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fedplan.errors import InputError
+from fedplan.notebook import Shown, in_words
 from fedplan.theory.fleet import FloatArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bound:
+class Bound(Shown):
     """The gap to the best loss after R rounds is at most (a0 + E^2 (b0 + c0 s(K))) / (E R).
 
     `c0` is the refined bound's own weight for sampling only K clients; the paper's bound
@@ -45,6 +46,9 @@ class Bound:
             raise InputError(problems)
         for name, value in values.items():
             object.__setattr__(self, name, float(value))
+
+    def _facts(self) -> list[tuple[str, str]]:
+        return [(name, in_words(getattr(self, name))) for name in ("a0", "b0", "c0")]
 
     @classmethod
     def from_ratio(cls, ratio: float) -> Bound:

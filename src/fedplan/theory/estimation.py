@@ -14,7 +14,7 @@ linear models, respects the bound, and opens up by itself where the pilots say n
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from numbers import Integral
@@ -23,6 +23,7 @@ from typing import Literal
 import numpy as np
 
 from fedplan.errors import InputError
+from fedplan.notebook import Shown, interval_in_words
 from fedplan.theory.constraints import Constraints
 from fedplan.theory.convergence import Bound, sampling_variance
 from fedplan.theory.fleet import FloatArray
@@ -39,7 +40,7 @@ TRUSTED_REACH = 2  # plans go no further than this factor past the fewest client
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
+class Estimate(Shown):
     """A bound estimated from pilots, in units of the pilots' own descent.
 
     status : "ok"; "ill-conditioned" where the pilots cannot tell the effects apart; or
@@ -69,6 +70,18 @@ class Estimate:
     def success(self) -> bool:
         """Whether there is a bound to plan with."""
         return self.bound is not None
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name} {text}" for name, text in self._facts() if name != "message")
+        return f"<Estimate: {shown}>"
+
+    def _facts(self) -> Iterator[tuple[str, str]]:
+        yield "status", f"{self.status} ({self.method})"
+        if self.bound is not None:
+            for name, ends in self.intervals.items():
+                yield name, interval_in_words(getattr(self.bound, name), ends)
+        yield "a0 / b0", interval_in_words(self.ratio, self.ratio_interval)
+        yield "message", self.message
 
     def within_reach(self, constraints: Constraints) -> Constraints:
         """These constraints and, where they leave it open, no (K, E) that the pilots say little of.

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedplan.errors import InputError, Problem
+from fedplan.frames import make_frame
+from fedplan.notebook import in_words, table_html
 
 if TYPE_CHECKING:
     from fedplan.theory.memory import RankingMemory
@@ -138,6 +140,21 @@ class Fleet:
             "p95": quantile(0.95),
             "max": float(ranked[-1]),
         }
+
+    def to_frame(self) -> Any:
+        """A data frame, a row an entry: of polars where that is installed, else of pandas.
+
+        >>> Fleet(step_time_s=[1.0, 2.0], comm_time_s=0.5, count=[1, 3]).to_frame().shape
+        (2, 5)
+        """
+        columns: dict[str, Any] = {} if self.device is None else {"device": list(self.device)}
+        return make_frame(columns | {name: getattr(self, name) for name in (*QUANTITIES, "count")})
+
+    def _repr_html_(self) -> str:
+        found = self.summary()
+        head = ("", *found[QUANTITIES[0]])
+        rows = [(name, *map(in_words, values.values())) for name, values in found.items()]
+        return table_html(f"Fleet of {len(self):,} devices", head, rows)
 
     def __repr__(self) -> str:
         shown = ", ".join(f"mean {name}={self.mean(name):.4g}" for name in QUANTITIES)

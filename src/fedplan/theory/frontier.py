@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from fedplan.notebook import Rows
 from fedplan.theory.constraints import Constraints
 from fedplan.theory.convergence import Bound, drift
 from fedplan.theory.cost import Objective
@@ -38,7 +39,7 @@ def compute_frontier(
     *,
     target_gap: float = 1.0,
     constraints: Constraints | None = None,
-) -> list[FrontierPoint]:
+) -> Rows[FrontierPoint]:
     """All non-dominated (K, E) by rising time, so falling energy; exact stragglers.
 
     Complete up to some thousand devices (`is_complete`); above, a lattice of (K, E) is searched.
@@ -55,20 +56,20 @@ def compute_frontier(
     limits = constraints or Constraints()
     grid = _grid(fleet, bound, limits, target_gap)
     if grid is None:
-        return []
+        return Rows((), FrontierPoint)
     ks, es = grid
     surface = cost_surface(fleet, bound, Objective.weighted(0.0), ks, es, target_gap=target_gap)
     return frontier_of(surface, limits)
 
 
-def frontier_of(surface: Surface, limits: Constraints) -> list[FrontierPoint]:
+def frontier_of(surface: Surface, limits: Constraints) -> Rows[FrontierPoint]:
     """The points of a surface that meet the limits and that no other such point beats on both."""
     allowed = limits.met(surface.time_s, surface.energy_j, surface.expected_rounds)
     rows, columns = np.nonzero(allowed)
     if not rows.size:
-        return []
+        return Rows((), FrontierPoint)
     kept = _non_dominated(surface.time_s[rows, columns], surface.energy_j[rows, columns])
-    return _points(surface, rows[kept], columns[kept])
+    return Rows(_points(surface, rows[kept], columns[kept]), FrontierPoint)
 
 
 def is_complete(fleet: Fleet, bound: Bound, constraints: Constraints | None = None) -> bool:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fedplan.errors import InputError
+from fedplan.frames import make_frame
 from fedplan.theory.convergence import Bound, rounds_for_gap
 from fedplan.theory.cost import Objective, round_energy_j
 from fedplan.theory.fleet import Fleet, FloatArray, IntArray
@@ -27,6 +29,15 @@ class Surface:
     time_s: FloatArray
     energy_j: FloatArray
     cost: FloatArray
+
+    def to_frame(self) -> Any:
+        """A data frame, a row a (K, E): of polars where that is installed, else of pandas."""
+        clients, steps = np.meshgrid(self.clients_per_round, self.local_steps, indexing="ij")
+        totals = ("expected_rounds", "time_s", "energy_j", "cost")
+        columns = {name: getattr(self, name).ravel() for name in totals}
+        return make_frame(
+            {"clients_per_round": clients.ravel(), "local_steps": steps.ravel()} | columns
+        )
 
 
 def lattice(low: int, high: int, size: int) -> IntArray:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 from fedplan.errors import InputError
+from fedplan.notebook import Shown, in_words
 from fedplan.theory.cost import Prediction
 
 Method = Literal["exact", "paper", "robust"]
@@ -41,7 +43,7 @@ class Alternative:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class Plan(Shown):
     """The answer. A plan that cannot exist has status "infeasible" and says what is attainable.
 
     Numbers are expectations by the method's own model: exact stragglers and the full bound, or
@@ -74,3 +76,20 @@ class Plan:
         if self.prediction is None:
             raise InputError(f"an infeasible plan has no setting. {self.message}")
         return self.prediction.clients_per_round, self.prediction.local_steps
+
+    def __repr__(self) -> str:
+        if self.prediction is None:
+            return f"<Plan: infeasible ({self.method})>"
+        found = ", ".join(f"{name} {value}" for name, value in self._facts() if name != "why")
+        return f"<Plan: {found}>"
+
+    def _facts(self) -> Iterator[tuple[str, str]]:
+        if (found := self.prediction) is not None:
+            yield "clients_per_round", in_words(found.clients_per_round)
+            yield "local_steps", in_words(found.local_steps)
+            yield "expected_rounds", in_words(found.expected_rounds)
+            yield "time_s", in_words(found.time_s)
+            yield "energy_j", in_words(found.energy_j)
+            yield "cost", f"{in_words(found.cost)} {self.unit}"
+        yield "status", f"{self.status} ({self.method})"
+        yield "why", self.message

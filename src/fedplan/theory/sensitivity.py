@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from fedplan.notebook import Rows
 from fedplan.theory.constraints import Constraints
 from fedplan.theory.convergence import Bound
 from fedplan.theory.cost import Objective, Prices, predict
@@ -33,7 +34,7 @@ def sensitivity(
     prices: Prices | None = None,
     constraints: Constraints | None = None,
     plausible: Sequence[Bound] = (),
-) -> list[WhatIf]:
+) -> Rows[WhatIf]:
     """How much the planned (K, E) would lose if something assumed were not so.
 
     Pass what `make_plan` was given. The bound is moved to every plausible one, or where there is
@@ -55,11 +56,11 @@ def sensitivity(
     ranges = constraints.ranges_only()
     given = prices.objective() if prices else Objective.weighted(energy_weight or 0.0)
     if not predict(fleet, bound, given, *chosen).cost:
-        return []  # nothing costs anything, so nothing can be lost
+        return Rows((), WhatIf)  # nothing costs anything, so nothing can be lost
     cases = [
         *((name, fleet, truth, given) for name, truth in other_bounds(bound, plausible)),
-        ("communication twice as fast", _slower(fleet, 0.5), bound, given),
-        ("communication twice as slow", _slower(fleet, 2.0), bound, given),
+        ("communication twice as fast", slower_communication(fleet, 0.5), bound, given),
+        ("communication twice as slow", slower_communication(fleet, 2.0), bound, given),
     ]
     if energy_weight is not None:
         moved = sorted(
@@ -69,7 +70,7 @@ def sensitivity(
             (f"energy weight {other:.2g}", fleet, bound, Objective.weighted(other))
             for other in moved
         ]
-    return [_what_if(*case, ranges, chosen) for case in cases]
+    return Rows((_what_if(*case, ranges, chosen) for case in cases), WhatIf)
 
 
 def _what_if(
@@ -108,7 +109,8 @@ def other_bounds(bound: Bound, plausible: Sequence[Bound]) -> list[tuple[str, Bo
     return named
 
 
-def _slower(fleet: Fleet, factor: float) -> Fleet:
+def slower_communication(fleet: Fleet, factor: float) -> Fleet:
+    """The same devices, whose model exchange takes this many times as long."""
     return Fleet(
         step_time_s=fleet.step_time_s,
         comm_time_s=fleet.comm_time_s * factor,

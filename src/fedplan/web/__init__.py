@@ -1,1 +1,1 @@
-"""What a browser shows: the explorer, a local server and its page."""
+"""The explorer, a local web page, and the report, a single file."""

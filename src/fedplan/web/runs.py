@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from fedplan.errors import FedplanError, InputError
+from fedplan.errors import InputError
 from fedplan.figures.units import number
 from fedplan.records import RunRecord
 from fedplan.store import ExperimentEntry, RunEntry, Store, StudyEntry
@@ -99,20 +98,12 @@ def _forecast(url: str, fingerprint: str) -> dict[str, Any] | None:
 
     Fitted to the stored pilots again, for a store keeps runs and decisions, not fits.
     """
-    from fedplan.studies.building import build_experiment
-    from fedplan.studies.config import study_from_text
-    from fedplan.studies.workflow import recall_forecast
+    from fedplan.studies.recalling import recall
 
     with Store(url, readonly=True) as store:
         study = next(study for study in store.studies() if study.fingerprint == fingerprint)
-        if "engine" in study.experiment.settings:
-            return None  # real devices: what was predicted is in what the study has decided
-        text = json.dumps({"name": study.name, "tables": study.configuration})
-        try:
-            forecast = recall_forecast(build_experiment(study_from_text(text)), store)
-        except FedplanError:  # its data or devices are elsewhere, or a pilot is not here
-            return None
-    if forecast is None:
+        outcome = recall(store, study).outcome
+    if outcome is None or (forecast := outcome.forecast) is None:
         return None
     expected = forecast.prediction
     time, energy = words_of(expected.time_s, expected.energy_j)

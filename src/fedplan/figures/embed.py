@@ -1,0 +1,39 @@
+"""Figures within a page: a drawing for print, one for the screen, and the script that shows it."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
+
+from fedplan.figures.save import draw_screen, rendered
+
+if TYPE_CHECKING:
+    from fedplan.figures.save import FigureData
+
+
+def still_image(data: FigureData) -> str:
+    """The figure for print as the address of an image that holds it all: an SVG.
+
+    The figure's title and note are left out: a page has them in words.
+    """
+    drawn = rendered(_bare(data), ".svg")
+    return f"data:image/svg+xml;base64,{base64.b64encode(drawn).decode()}"
+
+
+def screen_json(data: FigureData) -> str:
+    """The figure for the screen as plotly's JSON, fit to stand in a script element of a page."""
+    drawn: str = draw_screen(_bare(data)).update_layout(title=None).to_json()
+    return drawn.replace("<", "\\u003c")  # no text in it ends the element
+
+
+def screen_script() -> str:
+    """The library that draws `screen_json`: plotly.js as installed, about 5 MB."""
+    from plotly.offline import get_plotlyjs
+
+    return cast("str", get_plotlyjs())
+
+
+def _bare(data: FigureData) -> FigureData:
+    words: dict[str, Any] = {name: "" for name in ("title", "note") if hasattr(data, name)}
+    return cast("FigureData", replace(cast("Any", data), **words))

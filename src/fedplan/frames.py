@@ -1,0 +1,55 @@
+"""Data frames: tables for other libraries; the one place that knows polars and pandas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from fedplan.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def make_frame(columns: Mapping[str, Sequence[Any]]) -> Any:
+    """A data frame of these columns: of polars where that is installed, else of pandas.
+
+    >>> make_frame({"clients_per_round": [1, 2], "cost": [9.5, None]}).shape
+    (2, 2)
+    """
+    for library in ("polars", "pandas"):
+        if _is_installed(library):
+            return import_module(library).DataFrame(dict(columns))
+    raise MissingExtraError("to_frame()", "frames", package="polars (or pandas)")
+
+
+def check_parquet() -> None:
+    """Refuse to write Parquet where polars is missing."""
+    if not _is_installed("polars"):
+        raise MissingExtraError("Export to Parquet", "frames", package="polars")
+
+
+def write_parquet(
+    path: Path,
+    kinds: Mapping[str, type],
+    parts: Iterable[Mapping[str, Sequence[Any]]],
+) -> None:
+    """Write tables one below the other; `list` is a column of lists of whole numbers."""
+    import polars
+
+    types = {
+        int: polars.Int64,
+        float: polars.Float64,
+        str: polars.String,
+        list: polars.List(polars.Int64),
+    }
+    schema: dict[str, Any] = {name: types[kind] for name, kind in kinds.items()}
+    frames = [polars.DataFrame(schema=schema)]
+    frames += [polars.DataFrame(dict(part), schema=schema) for part in parts]
+    polars.concat(frames).write_parquet(path)
+
+
+def _is_installed(library: str) -> bool:
+    return find_spec(library) is not None

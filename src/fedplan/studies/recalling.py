@@ -1,0 +1,151 @@
+"""Recalling: everything a store knows of a study, whatever kind it is and however far it got."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from fedplan.errors import Collector, InputError
+from fedplan.records import RunRecord
+from fedplan.store import ExperimentEntry, RunEntry, Store, StudyEntry
+from fedplan.studies.building import Experiment, build_experiment
+from fedplan.studies.config import TABLES, Study, find_faults, make_study
+from fedplan.studies.devices import Devices, find_profile, observed_devices
+from fedplan.studies.grid import Grid
+from fedplan.studies.sweep import Sweep, recall_sweep
+from fedplan.studies.workflow import Outcome, recall_so_far
+from fedplan.theory.fleet import Fleet
+
+_MOST_RECORDS = 40  # runs whose rounds are read: as many as a figure can show
+_GRID = ("clients-per-round", "local-steps")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Recalled:
+    """A study or an experiment of a store.
+
+    experiment : what it was built to; None where it cannot be built here, and `reason` says why:
+        data that are gone, an app of one's own, runs without a study.
+    outcome : of a study that `fedplan run` began.
+    sweep : of one that `fedplan sweep` began.
+    runs : all runs of the experiment without their rounds, whichever study they were made for.
+    devices : by all that was observed of them; None of simulated ones.
+    records : some of the runs with their rounds, where neither outcome nor sweep has them.
+    """
+
+    entry: StudyEntry | ExperimentEntry
+    steps: dict[str, Any]
+    runs: tuple[RunEntry, ...]
+    devices: Devices | None
+    records: tuple[RunRecord, ...] = ()
+    experiment: Experiment | None = None
+    outcome: Outcome | None = None
+    sweep: Sweep | None = None
+    reason: str = ""
+
+    @property
+    def name(self) -> str:
+        """The study's name, or the beginning of the experiment's fingerprint."""
+        entry = self.entry
+        return entry.name if isinstance(entry, StudyEntry) else entry.fingerprint[:12]
+
+    @property
+    def configuration(self) -> dict[str, Any]:
+        """What the study file said, every key; empty where there was none."""
+        return self.entry.configuration if isinstance(self.entry, StudyEntry) else {}
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What makes the runs comparable."""
+        entry = self.entry
+        return (entry.experiment if isinstance(entry, StudyEntry) else entry).settings
+
+    @property
+    def federation(self) -> str | None:
+        """The live federation that has trained; None where clients were simulated."""
+        federation = self.settings.get("federation")
+        return federation if isinstance(federation, str) else None
+
+
+def recall(store: Store, entry: StudyEntry | ExperimentEntry) -> Recalled:
+    """Everything known; nothing is trained, and nothing is written."""
+    known = stored_facts(store, entry)
+    reason = "It was not begun from a study file."
+    if known.configuration:
+        try:
+            known = _with_outcome(known, store)
+        except InputError as error:
+            reason = str(error)
+    if known.outcome is not None or known.sweep is not None:
+        return known
+    some = known.runs[:_MOST_RECORDS]
+    found = (
+        store.find_run(known.settings, run.clients_per_round, run.local_steps, run.seed)
+        for run in some
+    )
+    records = tuple(run for run in found if run is not None)
+    return replace(known, records=records, reason=known.reason or reason)
+
+
+def stored_facts(store: Store, entry: StudyEntry | ExperimentEntry) -> Recalled:
+    """What the store has in so many words: nothing is built, and nothing planned again."""
+    settings = (entry.experiment if isinstance(entry, StudyEntry) else entry).settings
+    return Recalled(
+        entry=entry,
+        steps=store.steps(entry) if isinstance(entry, StudyEntry) else {},
+        runs=tuple(store.runs(settings)),
+        devices=observed_devices(store, entry) if settings.get("engine") == "flower" else None,
+    )
+
+
+def stored_study(name: str, configuration: Mapping[str, Any]) -> tuple[Study, Grid | None]:
+    """The study as it was read, and the grid if it was swept; InputError where it is neither."""
+    tables: dict[str, dict[str, Any]] = {}
+    collector = Collector()
+    for table, values in configuration.items():
+        if table in TABLES and isinstance(values, dict):
+            tables[table] = dict(values)
+        else:
+            collector.add(f"what is stored of it has {table}, which no study file has.")
+    swept = [tables.get("training", {}).get(key) for key in _GRID]
+    grid = None
+    if all(isinstance(values, list) and values for values in swept):
+        clients, steps = swept
+        grid = Grid(clients_per_round=tuple(clients or ()), local_steps=tuple(steps or ()))
+        tables["training"] |= dict.fromkeys(_GRID)
+    for table in dict.fromkeys(("task", "training", *tables)):
+        for fault in find_faults(table, tables.get(table, {})):
+            collector.add(fault.message)
+    collector.finish()
+    return make_study(name, tables), grid
+
+
+def _with_outcome(known: Recalled, store: Store) -> Recalled:
+    study, grid = stored_study(known.name, known.configuration)
+    experiment = build_experiment(study, federation=known.federation)
+    if not known.settings.keys() >= experiment.settings.keys():
+        raise InputError("its runs were stored by another version of fedplan.")
+    # Its runs are those it had then, whatever this version would call them.
+    experiment = replace(experiment, settings=known.settings)
+    if known.federation is not None:
+        experiment = replace(experiment, fleet=_profiled_fleet(known.entry, store))
+    known = replace(known, experiment=experiment)
+    if experiment.fleet is None:
+        return replace(known, reason="Its devices have not been profiled.")
+    if grid is not None:
+        return replace(known, sweep=recall_sweep(experiment, grid, store))
+    return replace(known, outcome=recall_so_far(experiment, store))
+
+
+def _profiled_fleet(entry: StudyEntry | ExperimentEntry, store: Store) -> Fleet | None:
+    """The devices of a live study; those of a sweep were profiled for the study that it sweeps."""
+    if not isinstance(entry, StudyEntry):
+        return None
+    same = [
+        other
+        for other in store.studies()
+        if (other.name, other.experiment.fingerprint) == (entry.name, entry.experiment.fingerprint)
+    ]
+    profiles = (find_profile(store, one) for one in (entry, *reversed(same)))
+    return next((profile.fleet for profile in profiles if profile is not None), None)

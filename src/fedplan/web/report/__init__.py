@@ -1,0 +1,78 @@
+"""The report: what a study has come to, in one HTML file that needs nothing else."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+from importlib.resources import files
+from string import Template
+
+from fedplan.atomic import draft_of, unwritable
+from fedplan.figures.embed import screen_script
+from fedplan.markup import Markup, join, tag
+from fedplan.studies.recalling import Recalled
+from fedplan.web.report.origin import origin_sections
+from fedplan.web.report.outcome import outcome_sections
+from fedplan.web.report.parts import Section
+from fedplan.web.report.runs import runs_sections
+from fedplan.web.report.sweep import sweep_sections
+
+SUFFIXES = (".html",)
+
+__all__ = ["SUFFIXES", "report_html", "write_report"]
+
+
+def write_report(found: Recalled, path: str | os.PathLike[str]) -> None:
+    """Write the report; a failure leaves an old file as it was."""
+    page = report_html(found)
+    try:
+        with draft_of(path) as draft:
+            draft.write_text(page, encoding="utf-8")
+    except OSError as error:
+        reason = f"cannot be written ({error.strerror or error})"
+        raise unwritable(path, SUFFIXES, reason) from error
+
+
+def report_html(found: Recalled) -> str:
+    """The whole page. It asks for nothing from anywhere, and its policy lets it ask for nothing."""
+    if found.outcome is not None:
+        status, message, sections = outcome_sections(found)
+    elif found.sweep is not None:
+        status, message, sections = sweep_sections(found)
+    else:
+        status, message, sections = runs_sections(found)
+    sections = [*sections, *origin_sections(found)]
+    scripts = [_file("page.js")]
+    if any("data-plot" in section.content for section in sections):
+        scripts.insert(0, screen_script())
+    hashes = " ".join(f"'sha256-{_digest(script)}'" for script in scripts)
+    return Template(_file("page.html")).substitute(
+        policy="default-src 'none'; img-src data: blob:; style-src 'unsafe-inline'; "
+        f"script-src {hashes}",
+        title=tag("title", f"{found.name}: {status} - fedplan"),
+        style=_file("page.css"),
+        heading=tag("h1", found.name, " ", tag("span", status, class_=f"status {_tone(status)}")),
+        message=tag("p", message, class_="lead"),
+        contents=tag("ul", [_entry(section) for section in sections]),
+        sections=join(section.html for section in sections),
+        scripts=Markup("\n".join(f"<script>{script}</script>" for script in scripts)),
+    )
+
+
+def _entry(section: Section) -> Markup:
+    return tag("li", tag("a", section.title, href=f"#{section.anchor}"))
+
+
+def _tone(status: str) -> str:
+    return {"reached": "good", "swept": "good", "unfinished": "open", "stored": "open"}.get(
+        status, "bad"
+    )
+
+
+def _file(name: str) -> str:
+    return files(__package__).joinpath(name).read_text(encoding="utf-8")
+
+
+def _digest(script: str) -> str:
+    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

@@ -1,0 +1,109 @@
+"""The sections on where a study comes from: its configuration, versions, and how to repeat it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from fedplan.markup import Markup, join, table, tag
+from fedplan.store import StudyEntry
+from fedplan.store.entries import current_versions
+from fedplan.studies.config import KEYS, TABLES
+from fedplan.studies.recalling import Recalled
+from fedplan.studies.writing import command_line, study_toml, study_words
+from fedplan.web.report.parts import Section, section
+
+_GRID = ("clients-per-round", "local-steps")
+
+
+def origin_sections(found: Recalled) -> list[Section]:
+    """Reproduction, configuration, versions."""
+    return [
+        section("How to reproduce it", _reproduce(found)),
+        section("Configuration", _configuration(found)),
+        section("Made with", _versions(found)),
+    ]
+
+
+def _reproduce(found: Recalled) -> list[Markup]:
+    if found.outcome is None and found.sweep is None:
+        words = "The report has all that the store knows; what began these runs is not in it."
+        return [tag("p", words)]
+    live = ["--runner", "flower", "--federation", found.federation] if found.federation else []
+    command = ["fedplan", "run" if found.sweep is None else "sweep"]
+    tables, grid = _without_grid(found.configuration)
+    known = None if live else study_words(found.name, tables, apart_from=_GRID if grid else ())
+    parts = []
+    if known is None:
+        file = f"{found.name}.toml"
+        parts = [
+            tag("p", f"This file, {file}:"),
+            tag("pre", tag("code", study_toml(tables)), tabindex="0"),
+            tag("p", "and this command:"),
+        ]
+        known = [file]
+    typed = command_line([*command, *known, *grid, *live])
+    parts.append(tag("pre", tag("code", typed), tabindex="0"))
+    if live:
+        again = "Devices and network are real: losses and seconds will differ."
+    else:
+        again = "With the versions below it comes to the same numbers, on any number of cores."
+    return [*parts, tag("p", again)]
+
+
+def _without_grid(configuration: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """The tables of a study, and the words of its grid where it was swept."""
+    tables = {name: dict(values) for name, values in configuration.items()}
+    training = tables.get("training", {})
+    swept = [key for key in _GRID if isinstance(training.get(key), list)]
+    return tables, [f"{key}={','.join(map(str, training.pop(key)))}" for key in swept]
+
+
+def _configuration(found: Recalled) -> list[Markup]:
+    shown = found.configuration or found.settings
+    shown = {name: shown[name] for name in (*TABLES, *shown) if name in shown}
+    return [tag("div", [_table_of(name, value) for name, value in shown.items()], class_="tables")]
+
+
+def _table_of(name: str, value: Any) -> Markup:
+    rows = [(name, _text(value))]
+    if isinstance(value, Mapping):
+        given = {key: value[key] for key in (*KEYS, *value) if key in value and _counts(key, value)}
+        rows = [row for row in _flat(given) if row[1] != "-"]
+    return table(f"[{name}]", ("key", "value"), rows, class_="plain")
+
+
+def _counts(key: str, given: Mapping[str, Any]) -> bool:
+    """Whether a key has a meaning beside the others of its table."""
+    only = KEYS[key].only if key in KEYS else None
+    return only is None or given.get(only[0]) in only[1]
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    for key, value in values.items():
+        if isinstance(value, Mapping) and value:
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", _text(value)
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "-"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _versions(found: Recalled) -> Markup:
+    entry, now = found.entry, asdict(current_versions())
+    then = asdict(entry.versions) if isinstance(entry, StudyEntry) else {}
+    rows = [(name, then.get(name, "-"), version) for name, version in now.items()]
+    kind = "study" if isinstance(entry, StudyEntry) else "experiment"
+    return join(
+        [
+            table("Versions", ("package", "the study", "this report"), rows, class_="plain"),
+            tag("p", f"Begun {entry.created}. Fingerprint of the {kind}:"),
+            tag("p", tag("code", entry.fingerprint)),
+        ]
+    )
