@@ -67,13 +67,13 @@ def until(page, expression, arg=None):
 
 
 def settle(page):
-    """Wait until the page shows the state that its controls have."""
+    """Wait until the page shows the state that its controls have, and has drawn it."""
     until(
         page,
         """async () => {
-          const before = document.documentElement.dataset.shown;
-          await new Promise((done) => setTimeout(done, 120));
-          return before && before === document.documentElement.dataset.shown && !!window.Plotly;
+          if (document.getElementById("answer").getAttribute("aria-busy") === "true") return false;
+          await new Promise(requestAnimationFrame);
+          return !!window.Plotly;
         }""",
     )
 
@@ -88,6 +88,7 @@ def shown(page):
 def figure(page, name):
     """The traces of a figure, as plotly has them."""
     settle(page)
+    until(page, "(name) => !!document.querySelector(`#${name} .plot`).data", name)
     traces = page.evaluate(
         """(name) => document.querySelector(`#${name} .plot`).data.map((trace) =>
              ({name: trace.name, x: Array.from(trace.x ?? []), y: Array.from(trace.y ?? [])}))""",

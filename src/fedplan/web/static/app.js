@@ -75,6 +75,7 @@ function change(key, value) {
 }
 
 function moved() {
+  byId("answer").setAttribute("aria-busy", "true"); // until the newest state is answered
   if (!frame) frame = requestAnimationFrame(ask);
   clearTimeout(settled);
   settled = setTimeout(writeLink, SETTLED_MS);
@@ -106,6 +107,7 @@ async function ask() {
   } finally {
     asking = null;
     if (mine.again) ask();
+    else if (!frame) byId("answer").setAttribute("aria-busy", "false");
   }
 }
 
