@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from threading import Event
+
 import numpy as np
 import pytest
 from flower.conftest import CLIENTS, make_federation
@@ -52,6 +54,32 @@ def test_a_round_may_count_with_fewer_answers(federation):
     federation.node_of(5).comm_s = 30.0
     run = runner.run(CLIENTS, 2, Stop(max_rounds=2))
     assert [len(record.cohort) for record in run.rounds[1:]] == [CLIENTS - 1] * 2
+
+
+def test_a_reply_whose_upload_never_ends_holds_up_neither_others_nor_the_deadline(federation):
+    rules = RoundRules(deadline_s=10.0, min_replies=CLIENTS - 1)
+    runner = federation.runner(rules=rules)
+    assert runner.num_clients == CLIENTS
+    grid, ended = federation.grid, Event()
+    pull = grid.pull_messages
+
+    def pull_or_wait(message_ids):  # as Flower does: announced is not uploaded
+        asked = [one.metadata for one in grid.sent if one.metadata.message_id in message_ids]
+        if any(grid.nodes[one.dst_node_id] is federation.node_of(5) for one in asked):
+            ended.wait(60)
+        return list(pull(message_ids))
+
+    grid.pull_messages = pull_or_wait
+    try:
+        run = runner.run(CLIENTS, 2, Stop(max_rounds=2))
+    finally:
+        ended.set()
+    assert [len(record.cohort) for record in run.rounds[1:]] == [CLIENTS - 1] * 2
+    for one in (one for record in run.rounds for one in record.observations):
+        if one.client == 5:
+            assert one.problem == "no answer within 10 s"
+        else:
+            assert not one.problem and one.round_trip_seconds < 2.0
 
 
 def test_repeats_are_bounded_and_the_model_is_as_it_was(federation):

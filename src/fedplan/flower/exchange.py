@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass
+from threading import Thread
 from typing import Protocol
 
 from flwr.app import Message, RecordDict
@@ -14,6 +16,7 @@ from httpx import HTTPError
 from fedplan.flower.metrics import clean
 
 POLL_S = 0.1
+PATIENCE_S = 0.25  # for one reply to be read, before the next one is looked at
 # A message lives so much longer than its deadline: it is then fedplan that says that an answer is
 # late, and not Flower, whose word for it is that the message is not in its database.
 AFTERLIFE_S = 10.0
@@ -65,6 +68,7 @@ class Post:
 
     def __init__(self, grid: Grid, clock: Clock) -> None:
         self.grid, self.clock = grid, clock
+        self._reading: dict[str, Future[Answer | None]] = {}  # by message id: what takes longer
 
     def send(
         self, contents: Mapping[int, RecordDict], message_type: str, group: str, deadline_s: float
@@ -90,7 +94,7 @@ class Post:
         return {
             node: answer
             for node, sent in outgoing.items()
-            if (answer := self._fetch_one(sent)) is not None
+            if (answer := self._look(sent)) is not None
         }
 
     def exchange(
@@ -115,8 +119,39 @@ class Post:
             if not waiting or left <= 0:
                 break
             self.clock.sleep(min(POLL_S, left))
+        for sent in waiting.values():
+            self._reading.pop(sent.message_id, None)
         late = Answer(None, None, f"no answer within {deadline_s:g} s")
         return answers | dict.fromkeys(waiting, late)
+
+    def _look(self, sent: Outgoing) -> Answer | None:
+        """The answer, if it is there and read; one that takes long to read is left to itself.
+
+        Flower announces a reply when its upload begins, and reads it when that has ended, however
+        long it takes. A slow network must neither hold up what others have sent nor the deadline.
+        """
+        begun = self._reading.pop(sent.message_id, None)
+        reading = begun or self._read(sent)
+        try:
+            return reading.result(timeout=0 if begun else PATIENCE_S)
+        except TimeoutError:
+            if reading.done():  # it was the reading that timed out
+                raise
+            self._reading[sent.message_id] = reading
+            return None
+
+    def _read(self, sent: Outgoing) -> Future[Answer | None]:
+        reading: Future[Answer | None] = Future()
+
+        def read() -> None:
+            try:
+                reading.set_result(self._fetch_one(sent))
+            except Exception as error:
+                reading.set_exception(error)
+
+        # Not of a pool, whose threads are waited for when the server ends.
+        Thread(target=read, daemon=True).start()
+        return reading
 
     def _fetch_one(self, sent: Outgoing) -> Answer | None:
         # One at a time: a malformed reply then costs no other client's.
