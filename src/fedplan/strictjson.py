@@ -13,7 +13,10 @@ def to_json(value: Any, *, indent: int | None = None) -> str:
     >>> to_json({"loss": float("nan"), "cohort": (1, 2)})
     '{"loss": null, "cohort": [1, 2]}'
     """
-    return json.dumps(_finite(value), indent=indent, allow_nan=False)
+    try:
+        return json.dumps(value, indent=indent, allow_nan=False)
+    except ValueError:  # rare: nothing is copied until something is not finite
+        return json.dumps(_finite(value), indent=indent, allow_nan=False)
 
 
 def _finite(value: Any) -> Any:
