@@ -13,7 +13,7 @@ run: $(VENV)/.run  ## Pilots, plan, training and check of the built-in demo: dem
 	@echo "The report, to open in a browser: $(CURDIR)/demo.html"
 	@echo "Next: $(BIN)/fedplan run setup3 energy-weight=0.5 --plot setup3.png, or a study of your own: docs/reference/studies.md"
 
-test: $(VENV)/.dev  ## Run every fast check: tests, properties, doctests, a real federation (about six minutes)
+test: $(VENV)/.dev  ## Run every fast check: tests, properties, doctests, a real federation (about eight minutes)
 	$(BIN)/pytest -n auto -q -m "not slow"
 
 test-slow: $(VENV)/.dev  ## Run the checks that need minutes or gigabytes

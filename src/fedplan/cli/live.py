@@ -35,6 +35,11 @@ def runner_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
+def needed_keys(runner: str) -> tuple[str, ...]:
+    """What a study must say; real devices are profiled."""
+    return ("target-loss",) if runner == "flower" else ("target-loss", "fleet")
+
+
 def check_runner(runner: str, federation: str | None) -> None:
     """Refuse one option without the other, and Flower where it is not installed."""
     if runner != "flower":

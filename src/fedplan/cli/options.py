@@ -93,19 +93,17 @@ verbose_option = click.option(
     callback=show_log,
     help="Say which runs are found in the store, trained and stored.",
 )
-store_options = _stack(
-    click.option(
-        "--store",
-        "store_url",
-        metavar="URL",
-        envvar="FEDPLAN_STORE",
-        default="sqlite:///fedplan.db",
-        show_default=True,
-        show_envvar=True,
-        help="Where runs and studies are kept.",
-    ),
-    format_option,
+store_option = click.option(
+    "--store",
+    "store_url",
+    metavar="URL",
+    envvar="FEDPLAN_STORE",
+    default="sqlite:///fedplan.db",
+    show_default=True,
+    show_envvar=True,
+    help="Where runs and studies are kept.",
 )
+store_options = _stack(store_option, format_option)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

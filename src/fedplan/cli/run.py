@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fedplan.cli.live import check_runner, on_federation, runner_options
+from fedplan.cli.live import check_runner, needed_keys, on_federation, runner_options
 from fedplan.cli.options import (
     download_option,
     plot_option,
@@ -85,9 +85,8 @@ def run(
 
     if "=" in study:  # no study was named: it is an override of the default one
         study, overrides = "demo", (study, *overrides)
-    needed = ("target-loss",) if runner == "flower" else ("target-loss", "fleet")
     read = read_checked(
-        lambda: read_study(study, overrides, required=needed),
+        lambda: read_study(study, overrides, required=needed_keys(runner)),
         lambda: check_runner(runner, federation),
         lambda: check_plot(plot),
         lambda: check_file(report, _REPORTS),

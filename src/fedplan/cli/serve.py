@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fedplan.cli.options import is_nothing_given, problem_options, read_request
+from fedplan.cli.options import is_nothing_given, problem_options, read_request, store_option
 from fedplan.errors import FedplanError, InputError
 
 if TYPE_CHECKING:
@@ -21,16 +21,7 @@ _SHORTEST_TOKEN = 16
 
 @click.command()
 @problem_options
-@click.option(
-    "--store",
-    "store_url",
-    metavar="URL",
-    envvar="FEDPLAN_STORE",
-    default="sqlite:///fedplan.db",
-    show_default=True,
-    show_envvar=True,
-    help="Whose runs to show; it is read alone.",
-)
+@store_option
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fedplan.cli.live import check_runner, on_federation, runner_options
+from fedplan.cli.live import check_runner, needed_keys, on_federation, runner_options
 from fedplan.cli.options import (
     download_option,
     plot_option,
@@ -95,9 +95,8 @@ def sweep(
     from fedplan.studies.grid import read_sweep
     from fedplan.studies.summary import SUFFIXES, write_summaries
 
-    needed = ("target-loss",) if runner == "flower" else ("target-loss", "fleet")
     read = read_checked(
-        lambda: read_sweep(study, overrides, required=needed),
+        lambda: read_sweep(study, overrides, required=needed_keys(runner)),
         lambda: check_runner(runner, federation),
         lambda: _check_engine(engine, federation),
         lambda: check_plot(plot),
