@@ -32,6 +32,7 @@ include_patterns = [
     "examples/*/README.md",
     "benchmarks/README.md",
     "reproduction/README.md",
+    "reproduction/prototype.md",
 ]
 exclude_patterns = [".*", "build", "dist", "src", "tests"]  # not looked into
 nitpicky = True

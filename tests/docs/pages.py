@@ -17,7 +17,7 @@ PLACES = (
     "docs/**/*.md",
     "examples/*/README.md",
     "benchmarks/README.md",
-    "reproduction/README.md",
+    "reproduction/*.md",
 )
 PAGES = sorted(page for place in PLACES for page in ROOT.glob(place))
 

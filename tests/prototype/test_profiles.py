@@ -89,5 +89,5 @@ def test_the_mix_differs_in_proportion_and_the_even_ones_do_not():
     mix = read_profile("pi-mix", 6)
     assert len({device.name for device in mix}) == 6
     assert len({device.cpu for device in mix}) == 3
-    assert sum(device.cpu for device in mix) < 1.5  # six fit on two cores, with a SuperLink
+    assert sum(device.cpu for device in mix) < 1.8  # six fit on two cores, with a SuperLink
     assert len({(device.cpu, device.up_mbit) for device in read_profile("even", 4)}) == 1

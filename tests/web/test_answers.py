@@ -196,7 +196,7 @@ def test_a_large_fleet_is_planned_exactly_whatever_was_asked_before(shelf):
         for more in ({}, {"deadline_s": 2000.0}, {"min_clients_per_round": 30}, {})
     ]
     means = {"step_time_s": 0.1, "comm_time_s": 2.0, "step_energy_j": 1e-3, "comm_energy_j": 2e-2}
-    fleet = draw_fleet(5000, seed=1, **{n: (mean, 0.333 * mean) for n, mean in means.items()})
+    fleet = draw_fleet(5000, seed=1, **{n: (mean, 0.33 * mean) for n, mean in means.items()})
     for state in states:
         found = ask(shelf, fleet="drawn", num_clients=5000, **state)
         limits = Constraints(**{k: v for k, v in state.items() if k != "energy_weight"})

@@ -17,6 +17,8 @@ from fedplan.records import RoundRecord
 from fedplan.store import Store
 from fedplan.tables import read_fleet, read_pilots
 from fedplan.theory.example import EXAMPLE_BOUND, example_fleet
+from fedplan.web.basis import Shelf, example_basis
+from fedplan.web.state import read_state
 
 FLEET = example_fleet()
 SIZES = {"phone": (360, 740), "desk": (1440, 900)}
@@ -251,6 +253,17 @@ def test_drawing_a_fleet_and_what_is_copied(open_page, fedplan, tmp_path, monkey
     assert len(drawn) == 40 and isinstance(
         drawn, type(draw_fleet(2, step_time_s=(1, 0), comm_time_s=(1, 0)))
     )
+
+
+def test_a_drawn_fleet_begins_with_the_servers_usual_values(open_page):
+    page = open_page()
+    page.click("#fleet-part summary")
+    page.select_option("#fleet", "drawn")
+    shown(page)
+    shelf = Shelf(example_basis("sqlite:///unused.db"))
+    asked = json.loads(page.evaluate("document.documentElement.dataset.shown"))
+    usual = read_state({"fleet": "drawn"}, shelf).devices
+    assert read_state(asked, shelf).devices.python == usual.python
 
 
 def test_a_link_restores_the_view(open_page):

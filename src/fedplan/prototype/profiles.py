@@ -28,10 +28,11 @@ class Device:
     delay_ms: float = 0.0  # of every packet, each way
 
 
-# In the proportions of the boards, not their measured speeds: six devices must fit on two cores.
+# In the order of the boards, not at their speeds: six devices must fit on two cores, and with much
+# less than a fifth of a core a client process of Flower has not ended when the next one starts.
 _PI_MIX = {
-    "pi3": {"cpu": 0.1, "up_mbit": 10.0, "down_mbit": 20.0},
-    "pi4": {"cpu": 0.2, "up_mbit": 25.0, "down_mbit": 50.0},
+    "pi3": {"cpu": 0.2, "up_mbit": 10.0, "down_mbit": 20.0},
+    "pi4": {"cpu": 0.28, "up_mbit": 25.0, "down_mbit": 50.0},
     "pi5": {"cpu": 0.4, "up_mbit": 50.0, "down_mbit": 100.0},
 }
 _EVEN = {"device": {"cpu": 0.2, "up_mbit": 25.0, "down_mbit": 50.0}}

@@ -28,14 +28,14 @@ LIMITS = (*LIMIT_KEYS, "max_rounds")
 WHOLE = (*(name for name in LIMITS if name not in ("deadline_s", "energy_budget_j")),)
 CURRENT = ("current_clients_per_round", "current_local_steps")
 LAWS = ("normal", "lognormal")
-# A drawn fleet: each key with its usual value and the range of a slider.
+# A drawn fleet: each key with its usual value (the page's own, a test sees to it) and its range.
 DRAWN = {
     "num_clients": (100, 2, MAX_DRAWN),
     "step_time_s": (0.1, 1e-3, 10.0),
     "comm_time_s": (2.0, 1e-2, 100.0),
     "step_energy_j": (1e-3, 1e-4, 10.0),
     "comm_energy_j": (2e-2, 1e-3, 100.0),
-    "spread": (0.333, 0.0, 1.5),
+    "spread": (0.33, 0.0, 1.5),
     "straggler_share": (0.0, 0.0, 0.5),
     "straggler_slowdown": (5.0, 1.0, 20.0),
     "fleet_seed": (1, 0, 2**31 - 1),
