@@ -100,10 +100,14 @@ def first_page(port: int) -> float:
 
 
 def memory_mb(pid: int) -> float:
-    """Resident memory of a process."""
+    """Resident memory of a process and of those it has started."""
     status = Path(f"/proc/{pid}/status").read_text()
     found = re.search(r"VmRSS:\s+(\d+) kB", status)
-    return int(found[1]) / 1024 if found else float("nan")
+    own = int(found[1]) / 1024 if found else float("nan")
+    started = Path(f"/proc/{pid}/task").glob("*/children")
+    return own + sum(
+        memory_mb(int(child)) for file in started for child in file.read_text().split()
+    )
 
 
 async def many_clients(port: int, *, clients: int, seconds: float) -> Load:

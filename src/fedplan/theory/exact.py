@@ -18,8 +18,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedplan.theory.constraints import LIMIT_SLACK, Constraints
 from fedplan.theory.convergence import Bound, drift
@@ -177,8 +179,8 @@ class _Search:
         anchor = _Anchor(slowest, knots, *slowest.step_and_comm_s(knots))
         row = sum(other.local_steps < local_steps for other in self.anchors)
         self.anchors.insert(row, anchor)
-        self.bounds = np.insert(self.bounds, row, np.inf, axis=0)
-        self.steps = np.insert(self.steps, row, 0, axis=0)
+        self.bounds = _with_row(self.bounds, row)
+        self.steps = _with_row(self.steps, row)
         self._record_exact(anchor, knots)
         # The neighbours' stretch of E has shrunk too.
         for changed in range(max(row - 1, 0), min(row + 2, len(self.anchors))):
@@ -297,6 +299,12 @@ class _Search:
         if not keep.all():
             self.low, self.high, self.drift = self.low[keep], self.high[keep], self.drift[keep]
             self.bounds, self.steps = self.bounds[:, keep], self.steps[:, keep]
+
+
+def _with_row(rows: NDArray[Any], position: int) -> NDArray[Any]:
+    """The same rows and a new one, to be filled in."""
+    new = np.empty((1, rows.shape[1]), dtype=rows.dtype)
+    return np.concatenate([rows[:position], new, rows[position:]])
 
 
 def _cut(low: IntArray, high: IntArray, pieces: int) -> tuple[IntArray, IntArray]:

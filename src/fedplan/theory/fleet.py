@@ -61,7 +61,9 @@ class Fleet:
     count: IntArray
     device: tuple[str, ...] | None
     memory: RankingMemory | None  # of `memory.remembering`; none of any other fleet
-    _means: dict[str, float]  # every formula needs them, and a million devices take a while
+    # Every formula needs these, and a million devices take a while.
+    _num_clients: int
+    _means: dict[str, float]
 
     def __init__(
         self,
@@ -90,6 +92,7 @@ class Fleet:
             object.__setattr__(self, name, owned)
         object.__setattr__(self, "device", None if device is None else tuple(device))
         object.__setattr__(self, "memory", None)
+        object.__setattr__(self, "_num_clients", int(self.count.sum()))
         weights = None if bool((self.count == 1).all()) else self.count
         means = {
             name: float(np.average(getattr(self, name), weights=weights)) for name in QUANTITIES
@@ -98,7 +101,7 @@ class Fleet:
 
     def __len__(self) -> int:
         """Number of devices N, counts included."""
-        return int(self.count.sum())
+        return self._num_clients
 
     @property
     def num_clients(self) -> int:

@@ -27,6 +27,10 @@ class RankingMemory:
         self._columns: OrderedDict[tuple[float, bytes], FloatArray] = OrderedDict()
         self._lock = Lock()
 
+    def __reduce__(self) -> tuple[type[RankingMemory], tuple[int]]:
+        """In another process a memory begins empty: ranking is quicker than sending."""
+        return RankingMemory, (self._max_bytes,)
+
     @property
     def num_bytes(self) -> int:
         """Bytes of the rankings held."""

@@ -44,9 +44,7 @@ def optimal_steps(
     >>> optimal_steps(0.1, 2.0, 3140.0, 1.0).round(1).tolist()
     28.5
     """
-    p, q, b = np.broadcast_arrays(
-        *(np.asarray(v, dtype=np.float64) for v in (per_step, per_round, drift))
-    )
+    p, q, b = (np.asarray(v, dtype=np.float64) for v in (per_step, per_round, drift))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         reach = np.sqrt(a0 / b)  # E of fewest rounds
         kappa = np.where(p == 0, 0.0, 2.0 * p * reach / q)

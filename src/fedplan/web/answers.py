@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -276,6 +277,7 @@ def _scales(question: Question, surface: Surface) -> dict[str, list[float]]:
     return scales
 
 
+@lru_cache(maxsize=256)
 def _ladder(low: float, high: float) -> list[float]:
     values = np.geomspace(low, high, _LADDER)
     return sorted({float(f"{value:.3g}") for value in values.tolist()})

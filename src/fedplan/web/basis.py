@@ -6,6 +6,7 @@ import hashlib
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import count
 from threading import Lock
 from typing import Any, Generic, TypeVar
 
@@ -31,13 +32,17 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Devices:
-    """A fleet, with the words that make it again: on the command line, and in Python."""
+    """A fleet, with the words that make it again: on the command line, and in Python.
+
+    number : tells it from every other, also in another process.
+    """
 
     name: str
     fleet: Fleet
     flags: tuple[str, ...]
     python: str
     summary: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    number: int = field(default_factory=count().__next__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +92,7 @@ def example_basis(store: str) -> Basis:
     )
 
 
-class _Recent(Generic[T]):
+class Recent(Generic[T]):
     """Values by name, the least recently used forgotten first; for any threads."""
 
     def __init__(self, most: int, weight: Callable[[T], int], most_weight: float) -> None:
@@ -96,12 +101,14 @@ class _Recent(Generic[T]):
         self._lock = Lock()
 
     def find(self, name: object) -> T | None:
+        """What is kept under a name."""
         with self._lock:
             if name in self._values:
                 self._values.move_to_end(name)
             return self._values.get(name)
 
     def keep(self, name: object, value: T) -> T:
+        """Keep a value, and hand it on."""
         with self._lock:
             self._values[name] = value
             self._values.move_to_end(name)
@@ -113,15 +120,18 @@ class _Recent(Generic[T]):
             return value
 
 
+def recent_devices() -> Recent[Devices]:
+    """Devices by name, within bounds."""
+    return Recent(_MOST_FLEETS, lambda devices: devices.fleet.count.size, _MOST_ENTRIES)
+
+
 class Shelf:
     """What pages have uploaded or drawn, in memory alone and within bounds."""
 
     def __init__(self, basis: Basis) -> None:
         self.basis = replace(basis, devices=_with_memory(basis.devices))
-        self._devices: _Recent[Devices] = _Recent(
-            _MOST_FLEETS, lambda devices: devices.fleet.count.size, _MOST_ENTRIES
-        )
-        self._pilots: _Recent[Convergence] = _Recent(
+        self._devices = recent_devices()
+        self._pilots: Recent[Convergence] = Recent(
             _MOST_PILOTS, lambda known: len(known.pilots), 10_000
         )
 

@@ -1,7 +1,7 @@
 """The explorer's server: its routes, and how much of what it takes.
 
-Plans are made in threads of their own, so that many pages can wait without the server standing
-still; equal questions are answered once. Nothing is ever written.
+Plans are made in threads of their own, and once many pages ask in other processes, so that the
+server never stands still; equal questions are answered once. Nothing is ever written.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ import hashlib
 import io
 import json
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import PurePath
 from threading import Thread
 from typing import Any
@@ -31,7 +33,8 @@ from fedplan.web.answers import answer, problem_json, what_ifs
 from fedplan.web.basis import Basis, Shelf
 from fedplan.web.files import File, load_files
 from fedplan.web.guard import App, Guard
-from fedplan.web.state import parse_json, read_state
+from fedplan.web.helpers import Helpers, Make
+from fedplan.web.state import Question, parse_json, read_state
 
 MOST_STATE_BYTES = 64 * 1024
 MOST_UPLOAD_BYTES = 8 * 1024 * 1024
@@ -71,16 +74,19 @@ class _Explorer:
 
     def __init__(self, basis: Basis) -> None:
         self._shelf = Shelf(basis)
-        # One question at a time of each kind: two at once would only wait for each other's turn of
-        # the interpreter. What takes long, or waits for the disk, does not hold up the rest.
-        self._quick, self._slow = asyncio.Semaphore(1), asyncio.Semaphore(1)
+        # One question at a time here: two at once would only wait for each other's turn of the
+        # interpreter. What takes long, or waits for the disk, does not hold up the rest.
+        self._quick, self._slow = Helpers(_answer, self._usual), asyncio.Semaphore(1)
         self._waiting = 0
         self._answers: OrderedDict[bytes, bytes] = OrderedDict()
         self._page, self._files = load_files()
 
     def warm_up(self) -> None:
         """Answer what a page asks first, so that nobody waits for libraries to load."""
-        answer(read_state({"energy_weight": 0.3}, self._shelf))
+        answer(self._usual())
+
+    def _usual(self) -> Question:
+        return read_state({"energy_weight": 0.3}, self._shelf)
 
     async def page(self, request: Request) -> Response:
         return _send_file(request, self._page)
@@ -111,11 +117,7 @@ class _Explorer:
         key = json.dumps(state, sort_keys=True).encode()
         found = self._answers.get(key)
         if found is None:
-            found = await self._think(
-                lambda: _encoded(answer(read_state(state, self._shelf))),
-                request,
-                quick=not self._shelf.is_large(state),
-            )
+            found = await self._made(_answer, state, request)
             self._answers[key] = found
             if len(self._answers) > _KEPT_ANSWERS:
                 self._answers.popitem(last=False)
@@ -126,12 +128,7 @@ class _Explorer:
     async def sensitivity(self, request: Request) -> Response:
         """What the plan would lose if it were otherwise."""
         state = parse_json(await _body(request, "application/json", MOST_STATE_BYTES))
-
-        def cases() -> bytes:
-            found = what_ifs(read_state(state, self._shelf))
-            return _encoded({"success": True, "sensitivity": found})
-
-        found = await self._think(cases, request, quick=not self._shelf.is_large(state))
+        found = await self._made(_what_ifs, state, request)
         return Response(found, media_type="application/json", headers=_FRESH)
 
     async def upload(self, request: Request) -> Response:
@@ -189,20 +186,41 @@ class _Explorer:
         found = await self._think(lambda: _encoded(runs.curves(store, asked)), request)
         return Response(found, media_type="application/json", headers=_FRESH)
 
-    async def _think(
-        self, work: Callable[[], bytes], request: Request, *, quick: bool = False
-    ) -> bytes:
-        """Do the work in a thread once it is its turn, unless whoever asked has gone."""
+    async def _made(self, make: Make, state: dict[str, Any], request: Request) -> bytes:
+        """What is made of a state: here or by a helper, but for a large fleet always here."""
+        read = partial(read_state, state, self._shelf)
+        if self._shelf.is_large(state):
+            return await self._think(lambda: make(read()), request)
+        self._quick.notice_waiting()
+        async with self._turn(self._quick.seats, request):
+            return await self._quick.do(make, read)
+
+    async def _think(self, work: Callable[[], bytes], request: Request) -> bytes:
+        """Do what may take long in a thread."""
+        async with self._turn(self._slow, request):
+            return await asyncio.to_thread(work)
+
+    @asynccontextmanager
+    async def _turn(self, seats: asyncio.Semaphore, request: Request) -> AsyncIterator[None]:
+        """Wait for one's turn; it is passed over where whoever asked has gone."""
         if self._waiting >= MOST_WAITING:
             raise HTTPException(503, "too many questions at once. Ask again in a moment.")
         self._waiting += 1
         try:
-            async with self._quick if quick else self._slow:
+            async with seats:
                 if await request.is_disconnected():
                     raise ClientDisconnect
-                return await asyncio.to_thread(work)
+                yield
         finally:
             self._waiting -= 1
+
+
+def _answer(question: Question) -> bytes:
+    return _encoded(answer(question))
+
+
+def _what_ifs(question: Question) -> bytes:
+    return _encoded({"success": True, "sensitivity": what_ifs(question)})
 
 
 def _send_file(request: Request, file: File) -> Response:
