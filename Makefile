@@ -41,8 +41,8 @@ benchmark: $(VENV)/.run  ## Time the planner to 1,000,000 devices, the explorer,
 benchmark-peers: $(VENV)/.run  ## Time the simulator against Flower, FedJAX, pfl and a PyTorch loop
 	$(BIN)/python benchmarks/peers/run.py --output benchmarks/peers/results.json $(ARGS)
 
-clean:  ## Remove the virtual environment and everything generated
-	rm -rf $(VENV) .benchmark-envs build dist demo.png demo.md demo.html report.html fedplan.db* .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+clean:  ## Remove the virtual environment and everything generated but the store
+	rm -rf $(VENV) .benchmark-envs build dist demo.png demo.md demo.html report.html .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

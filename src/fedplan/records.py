@@ -20,8 +20,8 @@ Status = Literal["target", "rounds", "time", "energy", "diverged", "unavailable"
 class Stop:
     """When a run ends: at whichever comes first.
 
-    target_loss : end once the loss has been at or below it for `patience` evaluations in a row;
-        the run counts as arrived at the first of them. None never ends a run early.
+    target_loss : end once the loss has been at or below it for `patience` evaluations in a row,
+        and with the last of them. None never ends a run early.
     max_rounds : rounds at most.
     max_time_s, max_energy_j : budgets; a run ends with the round that exceeds one.
     """

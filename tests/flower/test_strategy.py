@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import json
+import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from flower.conftest import CLIENTS, RATE, make_federation
-from flwr.app import MetricRecord
+from flwr.app import Array, ArrayRecord, MetricRecord
 from flwr.serverapp.strategy import Result
 
 from fedplan import FedplanError, InputError, read_fleet
-from fedplan.flower import PlannedFedAvg, RoundRules, journal
-from fedplan.flower import strategy as strategy_module
+from fedplan.flower import PlannedFedAvg, RoundRules, course, journal
 from fedplan.flower.drift import drifted
 from fedplan.profiling import fleet_of, observed_costs
 from fedplan.records import Observation, Stop
 from fedplan.store import Store
 from fedplan.studies.config import PlanningTable
 from fedplan.studies.devices import observed_devices
+from fedplan.theory.cost import Objective
+from fedplan.theory.descent_plan import forecast
 
 TARGET = 0.9
 
@@ -203,7 +206,7 @@ def test_a_round_whose_model_was_not_saved_is_made_again(logistic, tmp_path, mon
 
 def test_a_network_that_slows_down_is_planned_for_anew(federation, tmp_path, monkeypatch):
     plans = []
-    after_round = strategy_module._Work._after_round
+    after_round = course.Course._after_round
 
     def slow_down(work, job, made):
         plans.append((job.clients_per_round, job.local_steps))
@@ -212,7 +215,7 @@ def test_a_network_that_slows_down_is_planned_for_anew(federation, tmp_path, mon
                 node.comm_s = 20.0
         return after_round(work, job, made)
 
-    monkeypatch.setattr(strategy_module._Work, "_after_round", slow_down)
+    monkeypatch.setattr(course.Course, "_after_round", slow_down)
     strategy, result = start(federation, tmp_path)
     assert len(set(plans)) == 2 and plans[-1][1] > plans[0][1]  # dear rounds: more steps in each
     assert plans[10] == plans[0] and plans[11] == plans[-1] == strategy.setting
@@ -229,6 +232,32 @@ def test_a_network_that_slows_down_is_planned_for_anew(federation, tmp_path, mon
     again, resumed = start(federation, tmp_path)
     assert again.setting == strategy.setting
     assert resumed.evaluate_metrics_serverapp == result.evaluate_metrics_serverapp
+
+
+def test_where_the_target_is_overdue_more_clients_take_part(federation, tmp_path, monkeypatch):
+    def too_hopeful(*arguments):
+        return replace(forecast(*arguments), rounds_interval=(1.0, 2.0))
+
+    monkeypatch.setattr(course, "forecast", too_hopeful)
+    energy = Objective.weighted(1.0)
+    strategy, _ = start(federation, tmp_path, objective=energy)
+    with Store(f"sqlite:///{tmp_path}/fedplan.db", readonly=True) as store:
+        (study,) = store.studies()
+        plans = store.find_step(study, "plans")
+        assert store.find_step(study, "fewest-clients") == CLIENTS == 20
+    assert [k for _, k, _ in plans] == [1, 2, 4, 8, 16, 20]  # the cheapest, then twice as many
+    assert [begun for begun, _, _ in plans] == [0, 3, 6, 9, 12, 15]
+    assert strategy.status == "target" and "(2, 3) from round 4, (4, 3)" in strategy.message
+    again, _ = start(federation, tmp_path, objective=energy)
+    assert again.setting == strategy.setting
+
+
+def test_a_study_that_has_ended_is_not_said_to_have_had_another_plan(logistic, tmp_path):
+    _, first = start(make_federation(logistic), tmp_path, plan=(5, 10))
+    again, second = start(make_federation(logistic), tmp_path, plan=(2, 50))
+    assert again.setting == (5, 10)
+    assert second.evaluate_metrics_serverapp == first.evaluate_metrics_serverapp
+    assert [run.local_steps for run in stored(tmp_path, "training")] == [10]
 
 
 def test_a_target_out_of_reach_is_no_plan(federation, tmp_path):
@@ -270,6 +299,24 @@ def test_a_file_that_is_no_plan_is_refused(tmp_path, text):
     path.write_text(text)
     with pytest.raises(InputError, match=r"plan\.json"):
         PlannedFedAvg(target_loss=1.0, learning_rate=0.1, plan=path)
+
+
+@pytest.mark.parametrize("plan", [(0, 10), (4,), (4, 2.5)])
+@pytest.mark.parametrize("target_loss", [0.0, -1.0, math.nan, math.inf])
+def test_options_that_make_no_sense_are_refused_all_at_once(plan, target_loss):
+    with pytest.raises(InputError) as refused:
+        PlannedFedAvg(
+            target_loss=target_loss, learning_rate=0.1, patience=0, min_clients=-1, plan=plan
+        )
+    for word in ("target_loss > 0", "patience >= 1", "min_clients >= 1", "plan must be (K, E)"):
+        assert word in str(refused.value)
+
+
+def test_another_model_under_the_same_name_is_refused(logistic, tmp_path):
+    federation = make_federation(logistic)
+    strategy, _ = start(federation, tmp_path, plan=(5, 10))
+    with pytest.raises(InputError, match="is of another model"):
+        strategy.start(federation.grid, ArrayRecord({"other": Array(np.zeros((7, 2)))}))
 
 
 def test_a_damaged_model_is_said_to_be(logistic, tmp_path):

@@ -72,6 +72,12 @@ def test_what_is_there_is_kept_and_new_devices_get_keys(files):
     assert files.make(["one"], ["127.0.0.1"]) == []
 
 
+def test_a_certificate_made_for_one_address_serves_a_prototype_too(tmp_path):
+    files = Certificates(tmp_path / "certs")
+    files.make([], ["link.example"])
+    assert files.make([], ["10.77.0.1", "127.0.0.1", "localhost"]) == []
+
+
 def test_a_certificate_for_another_address_is_refused(files):
     with pytest.raises(InputError, match=r"must be for 10\.9\.9\.9, but is for"):
         files.make([], ["10.9.9.9"])

@@ -41,7 +41,7 @@ def test_children_that_have_left_their_parents_are_found_and_killed_too(prototyp
 def test_others_are_left_alone(prototype, tmp_path):
     other = new_id()
     start(other, tmp_path, "sleep", "1000")
-    stranger = subprocess.Popen(["sleep", "1000"])
+    stranger = subprocess.Popen([b"caf\xe9", "1000"], executable="sleep")  # no UTF-8 either
     try:
         assert kill_processes(prototype) == 0
         assert len(find_processes(other)) == 1

@@ -122,6 +122,21 @@ def test_a_short_training_keeps_to_limits_too():
     assert pilots.choice.status == "infeasible" and pilots.choice.setting is None
 
 
+def test_of_a_short_training_only_settings_within_the_limits_are_chosen():
+    free = DesignedPilots(make_problem(), budget=0.8)
+    truth = make_truth(make_problem(), time=math.log(float(make_problem().rate.time(4.0))))
+    finish(free, truth)
+    total = free.choice.forecast.prediction
+    limits = Constraints(deadline_s=0.99 * total.time_s)
+    held = DesignedPilots(make_problem(constraints=limits), budget=0.8)
+    finish(held, truth)
+    if held.choice.status == "chosen":
+        assert held.choice.setting != free.choice.setting
+        assert held.choice.forecast.prediction.time_s <= limits.deadline_s
+    else:
+        assert held.choice.status == "infeasible"
+
+
 def test_pilots_end_well_above_the_target():
     pilots = DesignedPilots(make_problem(), budget=0.8)
     finish(pilots, make_truth(make_problem()))

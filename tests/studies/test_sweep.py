@@ -59,6 +59,13 @@ def test_the_optimum_is_priced_on_seeds_that_did_not_choose_it():
     assert empirical_optimum(runs, TIME).setting == (2, 5)
 
 
+def test_the_optimum_of_a_sweep_that_was_cut_off_is_of_the_seeds_that_all_cells_have():
+    cut_off = [summary(1, 5, 0, 1.0), summary(2, 5, 0, 2.0), summary(2, 5, 1, 7.0)]
+    best = empirical_optimum(cut_off, TIME)
+    assert (best.setting, best.cost, best.seeds) == ((1, 5), 1.0, 1)
+    assert empirical_optimum([summary(1, 5, 0, 1.0), summary(2, 5, 1, 2.0)], TIME) is None
+
+
 def test_there_is_no_optimum_where_nothing_arrives():
     assert empirical_optimum([summary(1, 5, 0, 1.0, "rounds")], TIME) is None
     assert empirical_optimum([summary(1, 5, 0, 1.0)], TIME).cost == 1.0

@@ -94,7 +94,7 @@ def test_the_papers_procedure_predicts_no_rounds(url):
         (["learning-rate=1e200"], "diverged", "Lower learning-rate"),
         (["target-loss=9"], "nothing to learn", "Lower target-loss"),
         (["deadline-s=1"], "infeasible", "deadline_s=1"),
-        (["max-time-s=20"], "not reached", "Allow more rounds"),
+        (["max-time-s=20"], "not reached", "in 20 s (max-time-s); the best run ended at"),
         (
             ["pilots=paper", "pairs=[[5, 10], [9, 20]]", "upper-loss=1", "lower-loss=0.001",
              "rounds=20"],

@@ -186,6 +186,17 @@ def test_files_are_loaded_once(server):
         assert again.status == 304 and not again.body
 
 
+def test_a_token_of_any_characters_is_let_in_by_the_address_that_is_printed(tmp_path):
+    made = start_server(tmp_path, "--public", "--token", "a+b/c=&d #e%f-and-more")
+    try:
+        entered = made.ask("GET", "/?" + made.address.partition("?")[2])
+        assert entered.status == 303
+        cookie = entered.headers["set-cookie"].split(";")[0]
+        assert made.ask("GET", "/api/start", Cookie=cookie).status == 200
+    finally:
+        end_server(made)
+
+
 def test_the_token_of_a_public_server(tmp_path):
     made = start_server(tmp_path, "--public", "--token", "a-long-enough-token")
     try:

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 def list_(store_url: str, output_format: str) -> None:
     """List what is stored: studies, experiments, and how many runs of each.
 
-    Runs belong to an experiment: what is learnt, how and on which devices, whatever K, E and the
-    seed. Studies of the same experiment share its runs.
+    Runs belong to an experiment: what is learnt and how, whatever K, E, the seed and the
+    devices. Studies of the same experiment share its runs.
 
     \b
     Examples:

@@ -18,6 +18,17 @@ _COMPILING = "Compiling kernels for this machine (once, about {} s) ..."
 _COMPILE_TIMES_S = {"logistic": 10, "lenet5": 20}
 
 
+def named_study(first: str, overrides: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+    """The study and its overrides: where the first word is an override, the study is the demo.
+
+    >>> named_study("rounds=9", ()), named_study("lr=0.1/study.toml", ())
+    (('demo', ('rounds=9',)), ('lr=0.1/study.toml', ()))
+    """
+    if "=" in first and not first.endswith(".toml"):
+        return "demo", (first, *overrides)
+    return first, overrides
+
+
 def read_checked(read: Callable[[], T], *checks: Callable[[], None]) -> T:
     """What `read` gives, if all checks pass too; every problem is said at once."""
     collector = Collector()

@@ -14,7 +14,7 @@ from click.core import ParameterSource
 from fedplan.cli.observed_fleet import show_fleet
 from fedplan.cli.options import download_option, format_option, quiet_option
 from fedplan.cli.output import console, print_json, small
-from fedplan.cli.preparing import compiling, fetch_data
+from fedplan.cli.preparing import compiling, fetch_data, named_study
 from fedplan.errors import Collector
 
 if TYPE_CHECKING:
@@ -110,8 +110,7 @@ def profile(
             options["fleet_from"], study if named else None, options["output"], output_format
         )
         return
-    if "=" in study:  # no study was named: it is an override of the default one
-        study, overrides = "demo", (study, *overrides)
+    study, overrides = named_study(study, overrides)
     request = _read(study, overrides, options)
 
     from fedplan.profiling.profile import profile_device

@@ -202,11 +202,10 @@ def certs(
     """
     from fedplan.prototype import read_profile
     from fedplan.prototype.certs import Certificates
-    from fedplan.prototype.machine import LINK_ADDRESS
 
     files = Certificates(_folder(name, folder) / "certs")
     names = [device.name for device in read_profile(profile, num_devices)]
-    made = files.make(names, [LINK_ADDRESS, "127.0.0.1", "localhost", *addresses])
+    made = files.make(names, addresses)
     if output_format == "json":
         print_json({"success": True, "folder": str(files.folder), "made": list(map(str, made))})
     else:

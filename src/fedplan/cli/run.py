@@ -25,7 +25,7 @@ from fedplan.cli.output import (
     save_plot,
     seconds,
 )
-from fedplan.cli.preparing import build, compile_kernels, read_checked
+from fedplan.cli.preparing import build, compile_kernels, named_study, read_checked
 from fedplan.cli.progress import step_bar
 
 if TYPE_CHECKING:
@@ -83,8 +83,7 @@ def run(
     from fedplan.store import Store
     from fedplan.studies import read_study
 
-    if "=" in study:  # no study was named: it is an override of the default one
-        study, overrides = "demo", (study, *overrides)
+    study, overrides = named_study(study, overrides)
     read = read_checked(
         lambda: read_study(study, overrides, required=needed_keys(runner)),
         lambda: check_runner(runner, federation),

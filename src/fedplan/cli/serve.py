@@ -6,6 +6,7 @@ import secrets
 import socket
 import sys
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import click
 
@@ -125,7 +126,7 @@ def _listen(host: str, port: int) -> socket.socket:
         listener.close()
         raise FedplanError(
             f"port {port} cannot be used ({error.strerror}). Another program may have it, perhaps "
-            f"an earlier fedplan serve: end that, or choose another with --port {port + 1 or 0}."
+            f"an earlier fedplan serve: end that, or take one that is free with --port 0."
         ) from error
     return listener
 
@@ -147,7 +148,7 @@ def _serve(
         timeout_keep_alive=30,
         timeout_graceful_shutdown=2,
     )
-    shown = address if token is None else f"{address}?token={token}"
+    shown = address if token is None else f"{address}?token={quote(token, safe='')}"
     click.echo(f"fedplan is at {shown}")
     click.echo("Ctrl-C ends it.", err=True)
     sys.stdout.flush()

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,52 +14,23 @@ from flwr.app import ArrayRecord, ConfigRecord, MetricRecord
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Result
 
-from fedplan.errors import FedplanError, InputError, Problem
-from fedplan.flower.drift import drifted
-from fedplan.flower.engine import FlowerEngine
+from fedplan.errors import InputError, Problem
+from fedplan.flower.course import Course, Goal, is_setting
 from fedplan.flower.exchange import Clock
-from fedplan.flower.journal import StoreJournal, load_weights, save_weights
+from fedplan.flower.journal import load_weights, save_weights
 from fedplan.flower.log import LOG
 from fedplan.flower.metrics import Layout
-from fedplan.flower.profile import profile_clients
-from fedplan.flower.rounds import Made, RoundRules, to_record
-from fedplan.flower.runner import FlowerRunner, State
-from fedplan.profiling import DeviceCosts, fleet_of
-from fedplan.records import Observation, RoundRecord, RunRecord, Status, Stop
-from fedplan.simulation import Job
-from fedplan.store import DEFAULT_URL, Store, StudyEntry
+from fedplan.flower.rounds import RoundRules, to_record
+from fedplan.flower.runner import FlowerRunner
+from fedplan.records import Status
+from fedplan.store import DEFAULT_URL, Store
 from fedplan.store.database import path_of
-from fedplan.studies.archive import Archive
-from fedplan.studies.config import PlanningTable
-from fedplan.studies.devices import find_names, save_names
-from fedplan.studies.pilots import DesignedPilots, PilotProblem
-from fedplan.studies.workflow import run_pilots
-from fedplan.tables import write_fleet
+from fedplan.studies.devices import find_names
 from fedplan.theory.constraints import Constraints
 from fedplan.theory.cost import Objective
-from fedplan.theory.descent import Descent
-from fedplan.theory.descent_plan import forecast, plan_descent
-from fedplan.theory.fleet import Fleet
 from fedplan.theory.learning_rate import LearningRate
 
-REPLAN_EVERY = 10  # rounds
-DRIFT = 0.1  # a plan that has become dearer than the best by more than this share is changed
-_PILOTS = PlanningTable()  # as of a study that does not say
 EvaluateFn = Callable[[int, ArrayRecord], MetricRecord | None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Goal:
-    """What training is for."""
-
-    target_loss: float
-    patience: int
-    rate: LearningRate
-    objective: Objective
-    constraints: Constraints
-    plan: tuple[int, int] | None
-    min_clients: int
-    seed: int
 
 
 class PlannedFedAvg:
@@ -108,7 +78,7 @@ class PlannedFedAvg:
         self.folder = path_of(store).absolute().parent / f"{study}-flower"
         if not isinstance(learning_rate, LearningRate):
             learning_rate = LearningRate(initial=learning_rate)
-        self._goal = _Goal(
+        self._goal = Goal(
             target_loss=target_loss,
             patience=patience,
             rate=learning_rate,
@@ -162,8 +132,8 @@ class PlannedFedAvg:
                 names=find_names(store, entry),
                 clock=self._clock,
             )
-            work = _Work(self._goal, num_rounds, runner, store, entry, self.folder)
-            run, result = work.train(work.choose())
+            course = Course(self._goal, num_rounds, runner, store, entry, self.folder)
+            run, result = course.train(course.choose())
         self.status, self.message = run.status, run.message
         self.setting = (run.clients_per_round, run.local_steps)
         LOG.info("Training has ended (%s) after %d rounds. %s", run.status, run.num_rounds,
@@ -173,173 +143,14 @@ class PlannedFedAvg:
     def _first_arrays(self, arrays: ArrayRecord) -> ArrayRecord:
         """The arrays of the first start: after a restart, pilots begin where others did."""
         path = self.folder / "initial.npz"
+        given = Layout(arrays).arrays
         if not path.exists():
-            save_weights(path, 0, Layout(arrays).arrays)
-        return to_record(load_weights(path)[1])
-
-
-class _Work:
-    """One start, from the profile to the end of training; every decision is in the store."""
-
-    def __init__(
-        self,
-        goal: _Goal,
-        num_rounds: int,
-        runner: FlowerRunner,
-        store: Store,
-        entry: StudyEntry,
-        folder: Path,
-    ) -> None:
-        self._goal, self._num_rounds, self._runner = goal, num_rounds, runner
-        self._store, self._entry, self._folder = store, entry, folder
-        self._costs: dict[int, DeviceCosts] = {}
-        self._names: tuple[str, ...] = ()  # of the clients that were profiled
-        self._descent: Descent | None = None
-        self._next = (0, 0)  # the setting to go on with, where training is to change
-        self._observed: list[Observation] = []
-        self._result = Result()
-        self._evaluations = (
-            self._result.evaluate_metrics_serverapp
-            if runner.evaluates_centrally
-            else self._result.evaluate_metrics_clientapp
-        )
-
-    def choose(self) -> tuple[int, int]:
-        """The (K, E) to begin with, from the plan given or from pilots."""
-        self._meet_clients()
-        if self._goal.plan is not None:
-            return self._goal.plan
-        profile = profile_clients(self._runner, self._store, self._entry)
-        self._costs, self._names = profile.costs.devices, profile.names
-        fleet = self._write_fleet(self._costs)
-        pilots = DesignedPilots(
-            PilotProblem(
-                fleet=fleet,
-                objective=self._goal.objective,
-                constraints=self._goal.constraints,
-                rate=self._goal.rate,
-                target_loss=self._goal.target_loss,
-                max_rounds=self._num_rounds,
-                seed=self._goal.seed + _PILOTS.pilot_seed,
-            ),
-            _PILOTS.pilot_budget,
-        )
-        self._runner.journal = self._journal("pilots")
-        settings = self._entry.experiment.settings
-        run_pilots(pilots, Archive(FlowerEngine(self._runner), self._store, lambda _stop: settings))
-        choice = pilots.choice
-        LOG.info("%s", choice.message)
-        if choice.setting is None:
-            raise FedplanError(f"There is no plan ({choice.status}). {choice.message}")
-        self._descent = pilots.descent
-        return choice.setting
-
-    def train(self, setting: tuple[int, int]) -> tuple[RunRecord, Result]:
-        """Train to the end, with other settings where devices' costs have changed."""
-        journal = self._journal("training")
-        self._runner.journal, self._runner.report = journal, self._after_round
-        setting = self._begin(journal, setting)
-        stop = Stop(
-            max_rounds=self._num_rounds,
-            target_loss=self._goal.target_loss,
-            patience=self._goal.patience,
-        )
-        while True:
-            run = self._runner.run(*setting, stop, seed=self._goal.seed)
-            if run.status != "unfinished":
-                break
-            setting = self._next
-            self._switch(journal, State(rounds=run.rounds, weights=self._runner.weights), setting)
-        journal.finish(run)
-        self._note_clients()
-        self._result.arrays = to_record(self._runner.weights)
-        return run, self._result
-
-    def _begin(self, journal: StoreJournal, setting: tuple[int, int]) -> tuple[int, int]:
-        """The setting to go on with: the last one used, unless another is given by hand now."""
-        plans = self._store.find_step(self._entry, "plans")
-        if plans is None:
-            self._store.save_step(self._entry, "plans", [[0, *setting]])
-            return setting
-        clients, steps = plans[-1][1:]
-        job = Job(clients_per_round=clients, local_steps=steps, seed=self._goal.seed)
-        state = journal.recall(job)
-        for record in state.rounds if state else ():
-            self._hear(record)
-        if self._goal.plan in (None, (clients, steps)):
-            return clients, steps
-        if state is not None:
-            self._switch(journal, state, setting)
-        return setting
-
-    def _switch(self, journal: StoreJournal, state: State, setting: tuple[int, int]) -> None:
-        """Go on with another setting, from the rounds and the model there are."""
-        LOG.info("On with %d clients and %d steps", *setting)
-        moved = RunRecord(
-            clients_per_round=setting[0],
-            local_steps=setting[1],
-            seed=self._goal.seed,
-            status="unfinished",
-            rounds=state.rounds,
-        )
-        journal.move(moved, state.weights)
-        plans = self._store.find_step(self._entry, "plans")
-        self._store.save_step(self._entry, "plans", [*plans, [moved.num_rounds, *setting]])
-
-    def _after_round(self, job: Job, made: Made) -> bool:
-        """Whether another setting has become so much cheaper that training goes on with it."""
-        self._hear(made.record)
-        round_ = made.record.round
-        if made.metrics:
-            self._result.train_metrics_clientapp[round_] = MetricRecord({**made.metrics})
-        if self._descent is None or round_ == 0 or round_ % REPLAN_EVERY:
-            return False
-        better = self._better_setting(self._descent, job)
-        if better is None:
-            return False
-        self._next = better
-        return True
-
-    def _hear(self, record: RoundRecord) -> None:
-        self._observed += record.observations
-        known = {"loss": record.loss, "accuracy": record.accuracy}
-        self._evaluations[record.round] = MetricRecord(
-            {key: value for key, value in known.items() if value is not None}
-        )
-
-    def _better_setting(self, descent: Descent, job: Job) -> tuple[int, int] | None:
-        fleet = self._write_fleet(drifted(self._costs, self._observed))
-        objective, constraints = self._goal.objective, self._goal.constraints
-        best = plan_descent(fleet, descent, objective, constraints, max_rounds=self._num_rounds)
-        if best.forecast is None:
-            return None
-        chosen = best.forecast.prediction
-        current = (job.clients_per_round, job.local_steps)
-        now = forecast(fleet, descent, objective, *current).prediction.cost
-        if not now > (1.0 + DRIFT) * chosen.cost or math.isinf(chosen.cost):
-            return None
-        return chosen.clients_per_round, chosen.local_steps
-
-    def _write_fleet(self, costs: Mapping[int, DeviceCosts]) -> Fleet:
-        fleet = fleet_of(costs, self._names)
-        write_fleet(self._folder / "fleet.csv", fleet)
-        return fleet
-
-    def _meet_clients(self) -> None:
-        there = self._runner.wait_for(self._goal.min_clients)
-        if there < self._goal.min_clients:
-            raise FedplanError(
-                f"{self._goal.min_clients} clients are to be there, but after "
-                f"{self._runner.rules.wait_s:g} s {there} are. Start more nodes, or lower "
-                "min_clients."
-            )
-        self._note_clients()
-
-    def _note_clients(self) -> None:
-        save_names(self._store, self._entry, self._runner.names)
-
-    def _journal(self, phase: str) -> StoreJournal:
-        return StoreJournal(self._store, self._entry.experiment.settings, self._folder / phase)
+            save_weights(path, 0, given)
+        first = to_record(load_weights(path)[1])
+        if _shapes(first) != _shapes(to_record(given)):
+            message = "is of another model. Give this one a study of its own, or remove the folder."
+            raise InputError(Problem(source=str(path), message=message))
+        return first
 
 
 def read_plan(path: str | os.PathLike[str]) -> tuple[int, int]:
@@ -350,7 +161,7 @@ def read_plan(path: str | os.PathLike[str]) -> tuple[int, int]:
     except (OSError, ValueError, KeyError, TypeError) as error:
         message = f"is no plan ({error}). Write one: fedplan plan ... --format json > plan.json."
         raise InputError(Problem(source=str(path), message=message)) from error
-    if not all(isinstance(part, int) and part >= 1 for part in setting):
+    if not is_setting(setting):
         message = f"must have clients_per_round and local_steps >= 1, but has {setting}."
         raise InputError(Problem(source=str(path), message=message))
     return setting

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from fedplan.atomic import draft_of
 from fedplan.errors import InputError, MissingExtraError
+from fedplan.prototype.machine import LINK_ADDRESS
 
 if find_spec("cryptography") is None:
     raise MissingExtraError("making certificates", "flower", package="cryptography")
@@ -26,6 +27,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 VALID_DAYS = 365
 _PEM = serialization.Encoding.PEM
 _OPENSSH = serialization.Encoding.OpenSSH
+_ALWAYS = (LINK_ADDRESS, "127.0.0.1", "localhost")
 
 
 class Certificates:
@@ -46,13 +48,16 @@ class Certificates:
         return self.folder / "nodes" / f"{name}.pub"
 
     def make(self, names: Iterable[str], addresses: Sequence[str]) -> list[Path]:
-        """Make what is not there yet; what is there is kept, and checked. The files made."""
+        """Make what is not there yet; what is there is kept, and checked. The files made.
+
+        A certificate made here is for the prototype's own addresses too.
+        """
         (self.folder / "nodes").mkdir(parents=True, exist_ok=True)
         files = [self.ca, self.server, self.server_key]
         missing = [path.name for path in files if not path.exists()]
         made: list[Path] = []
         if len(missing) == len(files):
-            _make_server(self, addresses)
+            _make_server(self, list(dict.fromkeys([*_ALWAYS, *addresses])))
             made += files
         elif missing:
             raise InputError(

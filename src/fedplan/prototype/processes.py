@@ -61,11 +61,13 @@ def _look_at(pid: int, prototype: str) -> Found | None:
     wanted = f"{MARK}={prototype}/".encode()
     try:
         marks = _environment(pid).split(b"\0")
-        command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode().strip()
+        role = next((mark[len(wanted) :] for mark in marks if mark.startswith(wanted)), None)
+        if role is None:
+            return None
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     except (FileNotFoundError, ProcessLookupError, PermissionError):  # gone, or another user's
         return None
-    role = next((mark[len(wanted) :] for mark in marks if mark.startswith(wanted)), None)
-    return None if role is None else Found(pid, role.decode(), command)
+    return Found(pid, role.decode(), b" ".join(words).decode(errors="replace").strip())
 
 
 def _environment(pid: int) -> bytes:

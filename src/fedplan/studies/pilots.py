@@ -108,8 +108,8 @@ class DesignedPilots:
             return failed(self.failure or "out of reach", self._problem, self.runs)
         if (expected := self.plan.forecast) is None:
             return Choice(status="infeasible", message=self.plan.message)
-        if self._is_short:
-            return self._short_choice()
+        if self._is_short and (short := self._short_choice()) is not None:
+            return short
         chosen = expected.prediction
         return Choice(
             status="chosen",
@@ -177,20 +177,28 @@ class DesignedPilots:
         self._stage = len(DEPTHS)
         return None
 
-    def _short_choice(self) -> Choice:
-        """The cheaper of the pilots that arrived."""
+    def _short_choice(self) -> Choice | None:
+        """The cheaper of the pilots that arrived; None where no such setting keeps the limits."""
         if self.descent is None:
             raise AssertionError("the pilots have been fitted")
-        arrivals = {job: n for job in self._runs if (n := self._arrival(job)) is not None}
-        job = min(arrivals, key=lambda one: arrivals[one] * self._round_cost(one))
-        setting = (job.clients_per_round, job.local_steps)
-        problem = self._problem
+        problem, known = self._problem, {}
+        for job in self._runs:
+            if (rounds := self._arrival(job)) is not None:
+                setting = (job.clients_per_round, job.local_steps)
+                expected = forecast(problem.fleet, self.descent, problem.objective, *setting)
+                total = expected.prediction
+                if problem.constraints.met(total.time_s, total.energy_j, total.expected_rounds):
+                    known[rounds * self._round_cost(job), setting] = expected
+        if not known:
+            return None
+        _, setting = cheapest = min(known)
+        rounds = self._arrival(self._jobs[0])
         return Choice(
             status="chosen",
             setting=setting,
-            forecast=forecast(problem.fleet, self.descent, problem.objective, *setting),
+            forecast=known[cheapest],
             message=(
-                f"A pilot reached the target in {arrivals[self._jobs[0]]:,} rounds: training is "
+                f"A pilot reached the target in {rounds:,} rounds: training is "
                 f"too short for a plan to pay. Use {setting[0]:,} clients per round and "
                 f"{setting[1]:,} local steps, the cheapest that was piloted."
             ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 
@@ -180,12 +181,15 @@ def empirical_optimum(runs: Sequence[RunSummary], objective: Objective) -> Cell 
     """The (K, E) cheapest on every other seed, at what it costs on the seeds between.
 
     Chosen and priced on the same seeds, the cheapest of many cells would look cheaper than it is.
-    None where no cell arrives with all seeds.
+    Of a sweep that has not ended, the seeds that all cells have count. None where no cell arrives
+    with all seeds, or there is no such seed.
     """
-    whole = {cell.setting for cell in make_cells(runs, objective) if math.isfinite(cell.cost)}
-    if not whole:
+    cells = make_cells(runs, objective)
+    whole = {cell.setting for cell in cells if math.isfinite(cell.cost)}
+    counts = Counter(run.seed for run in runs)
+    seeds = sorted(seed for seed, count in counts.items() if count == len(cells))
+    if not whole or not seeds:
         return None
-    seeds = sorted({run.seed for run in runs})
     choosing, checking = set(seeds[::2]), set(seeds[1::2]) or set(seeds)
     best, *_ = make_cells(
         (run for run in runs if run.seed in choosing and run.setting in whole), objective
@@ -213,6 +217,8 @@ def _message(
                 f"{counted} All runs diverged: lower learning-rate (now "
                 f"{training.learning_rate:g})."
             )
+        if whole:
+            return f"{counted} No seed has been tried with all of them."
         lowest = min(run.final_loss or math.inf for run in runs)
         return (
             f"{counted} The lowest loss at the end of a run is {lowest:.4g}. Allow more rounds "

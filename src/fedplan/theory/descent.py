@@ -233,13 +233,17 @@ def fit_descent(
     covariance[0, 0] += (EXTRAPOLATION * unseen) ** 2
     steps = [m.curve.local_steps for m in measured]
     fewest = min(m.curve.clients_per_round for m in measured)
+    if rate.schedule != "constant":
+        # At a rate that never falls, the noise of fewer clients may end the descent above the
+        # target, which pilots with more of them do not show.
+        fewest = max(1, math.ceil(fewest / 2))
     return Descent(
         num_clients=num_clients,
         target_loss=target_loss,
         rate=rate,
         parameters=fit.x[:own],
         covariance=covariance,
-        reach=(max(1, math.ceil(fewest / 2)), min(steps), 2 * max(steps)),
+        reach=(fewest, min(steps), 2 * max(steps)),
     )
 
 

@@ -19,6 +19,13 @@ _WORDS = {
 }
 
 
+UNSETTLED_REGRET = 0.5  # from here on a plan is a guess
+_UNSETTLED = (
+    "The pilots do not settle this, and the plan is a guess: add a pilot where `fedplan estimate` "
+    "says."
+)
+
+
 def explain_plan(
     method: str,
     prediction: Prediction,
@@ -31,6 +38,7 @@ def explain_plan(
 ) -> str:
     """One paragraph: the choice, why it can be trusted, and what others would pay."""
     sentences = [
+        _UNSETTLED if robust is not None and robust.regret > UNSETTLED_REGRET else "",
         f"Use {prediction.clients_per_round:,} of {num_clients:,} clients per round and "
         f"{prediction.local_steps:,} local step{'s' if prediction.local_steps > 1 else ''}.",
         _trust(method, gap, robust),

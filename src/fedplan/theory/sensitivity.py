@@ -96,17 +96,16 @@ def other_bounds(bound: Bound, plausible: Sequence[Bound]) -> list[tuple[str, Bo
     ['a0 half as large', 'a0 twice as large']
     """
     if plausible:
-        return [
-            (f"a0={b.a0:.3g}, b0={b.b0:.3g}, c0={b.c0:.3g}", b) for b in plausible if b != bound
-        ]
-    named = []
+        named = {f"a0={b.a0:.4g}, b0={b.b0:.4g}, c0={b.c0:.4g}": b for b in plausible if b != bound}
+        return list(named.items())
+    moved = []
     for name in ("a0", "b0", "c0"):
         for factor, word in ((0.5, "half"), (2.0, "twice")):
             values = {"a0": bound.a0, "b0": bound.b0, "c0": bound.c0}
             if values[name]:
                 values[name] *= factor
-                named.append((f"{name} {word} as large", Bound(**values)))
-    return named
+                moved.append((f"{name} {word} as large", Bound(**values)))
+    return moved
 
 
 def slower_communication(fleet: Fleet, factor: float) -> Fleet:

@@ -14,6 +14,7 @@ from fedplan.theory.constraints import TOTALS
 from fedplan.theory.convergence import Bound
 from fedplan.theory.cost import Prediction, predict, round_time_s
 from fedplan.theory.estimation import Estimate, what_is_known
+from fedplan.theory.explain import UNSETTLED_REGRET
 from fedplan.theory.grid import Surface, lattice
 from fedplan.theory.plan import Alternative, Plan
 from fedplan.theory.planning import make_plan
@@ -76,6 +77,7 @@ def answer(question: Question) -> dict[str, Any]:
         "message": _message(question, plan),
         "binding": list(plan.binding),
         "regret": plan.regret,
+        "is_guess": plan.regret is not None and plan.regret > UNSETTLED_REGRET,
         "rows": _rows(question, plan, current, chosen),
         "pictures": {
             "frontier": frontier_picture(part, marks, question.constraints, relative),

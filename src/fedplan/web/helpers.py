@@ -1,8 +1,8 @@
 """Helpers: other processes that answer what would otherwise wait for its turn.
 
 One page has no use for them: the server answers by itself, with devices that are ranked already.
-Once questions wait for each other helpers are started, and answer beside the server when they are
-ready. A question takes its fleet along, so a helper need not know what was uploaded or drawn.
+Once several pages ask at the same time helpers are started, and answer beside the server when they
+are ready. A question takes its fleet along, so a helper need not know what was uploaded or drawn.
 """
 
 from __future__ import annotations
@@ -18,32 +18,30 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from threading import Thread
 
-from fedplan.web.basis import recent_devices
-from fedplan.web.state import Question
+from fedplan.web.basis import Shelf, example_basis, recent_devices
+from fedplan.web.state import Question, read_state
 
 Make = Callable[[Question], bytes]  # a function that another process can import
 _MOST_HELPERS = 3
+# Questions at a time: one page has its last, the what-ifs of it, and one that it has given up.
+_CROWD = 4
 _KNOWN = recent_devices()  # of a helper: the devices it has ranked
 
 
 class Helpers:
-    """Seats for questions: one here, and one at every helper that is ready.
+    """Seats for questions: one here, and one at every helper that is ready."""
 
-    usual : a question like those to come, with which a helper warms up.
-    """
-
-    def __init__(self, make: Make, usual: Callable[[], Question]) -> None:
+    def __init__(self) -> None:
         self.seats = asyncio.Semaphore(1)
-        self._warm_up = make, usual
         self._number = min((os.cpu_count() or 1) - 1, _MOST_HELPERS)
         self._pool: ProcessPoolExecutor | None = None
         self._hiring: asyncio.Task[None] | None = None
         self._is_busy = False  # here
 
-    def notice_waiting(self) -> None:
-        """Begin to start helpers if somebody is about to wait; nobody waits for that."""
-        if self.seats.locked() and self._hiring is None and self._number:
-            self._hiring = asyncio.create_task(self._hire())
+    def notice(self, make: Make, questions: int) -> None:
+        """Begin to start helpers where so many questions are a crowd; nobody waits for that."""
+        if questions >= _CROWD and self._hiring is None and self._number:
+            self._hiring = asyncio.create_task(self._hire(make))
 
     async def do(self, make: Make, read: Callable[[], Question]) -> bytes:
         """Make the answer of a question, by whoever is free; to be called from a seat."""
@@ -60,9 +58,7 @@ class Helpers:
         except BrokenProcessPool:  # a helper was killed, and there are none from now on
             return await asyncio.to_thread(make, question)
 
-    async def _hire(self) -> None:
-        make, usual = self._warm_up
-        question = await asyncio.to_thread(usual)
+    async def _hire(self, make: Make) -> None:
         loop = asyncio.get_running_loop()
         self._pool = ProcessPoolExecutor(
             self._number,
@@ -70,15 +66,12 @@ class Helpers:
             mp_context=multiprocessing.get_context("spawn"),
             initializer=_begin,
         )
+        ready = (loop.run_in_executor(self._pool, _warm_up, make) for _ in range(self._number))
         try:
-            await asyncio.gather(
-                *(
-                    loop.run_in_executor(self._pool, _help, make, question)
-                    for _ in range(self._number)
-                )
-            )
-        except BrokenProcessPool:
-            logging.getLogger(__name__).warning("helper processes do not start; going on without.")
+            await asyncio.gather(*ready)
+        except (BrokenProcessPool, OSError) as error:
+            logging.getLogger(__name__).warning("helpers do not start (%s); on without.", error)
+            self._pool.shutdown(wait=False, cancel_futures=True)
             return
         for _ in range(self._number):
             self.seats.release()
@@ -94,6 +87,11 @@ def _end_with_server() -> None:
     if (server := multiprocessing.parent_process()) is not None:
         server.join()
         os._exit(0)
+
+
+def _warm_up(make: Make) -> None:
+    """Load what every answer needs."""
+    make(read_state({}, Shelf(example_basis(""))))
 
 
 def _help(make: Make, question: Question) -> bytes:

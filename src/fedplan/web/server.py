@@ -1,7 +1,7 @@
 """The explorer's server: its routes, and how much of what it takes.
 
 Plans are made in threads of their own, and once many pages ask in other processes, so that the
-server never stands still; equal questions are answered once. Nothing is ever written.
+server never stands still; answers are kept for who asks the same. Nothing is ever written.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import asyncio
 import hashlib
 import io
 import json
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -30,7 +29,7 @@ from fedplan.strictjson import to_json
 from fedplan.tables import write_rows
 from fedplan.web import runs
 from fedplan.web.answers import answer, problem_json, what_ifs
-from fedplan.web.basis import Basis, Shelf
+from fedplan.web.basis import Basis, Recent, Shelf
 from fedplan.web.files import File, load_files
 from fedplan.web.guard import App, Guard
 from fedplan.web.helpers import Helpers, Make
@@ -40,7 +39,7 @@ MOST_STATE_BYTES = 64 * 1024
 MOST_UPLOAD_BYTES = 8 * 1024 * 1024
 BODY_SECONDS = 10.0  # for the whole of a body
 MOST_WAITING = 200  # questions at a time; more are told to come again
-_KEPT_ANSWERS = 256  # some 60 kB each
+_KEPT_ANSWERS, _KEPT_BYTES = 256, 1 << 24  # some 60 kB each
 _FRESH = {"cache-control": "no-store"}
 
 
@@ -76,17 +75,14 @@ class _Explorer:
         self._shelf = Shelf(basis)
         # One question at a time here: two at once would only wait for each other's turn of the
         # interpreter. What takes long, or waits for the disk, does not hold up the rest.
-        self._quick, self._slow = Helpers(_answer, self._usual), asyncio.Semaphore(1)
+        self._quick, self._slow = Helpers(), asyncio.Semaphore(1)
         self._waiting = 0
-        self._answers: OrderedDict[bytes, bytes] = OrderedDict()
+        self._answers: Recent[bytes] = Recent(_KEPT_ANSWERS, len, _KEPT_BYTES)
         self._page, self._files = load_files()
 
     def warm_up(self) -> None:
         """Answer what a page asks first, so that nobody waits for libraries to load."""
-        answer(self._usual())
-
-    def _usual(self) -> Question:
-        return read_state({"energy_weight": 0.3}, self._shelf)
+        answer(read_state({"energy_weight": 0.3}, self._shelf))
 
     async def page(self, request: Request) -> Response:
         return _send_file(request, self._page)
@@ -112,17 +108,8 @@ class _Explorer:
 
     async def plan(self, request: Request) -> Response:
         """Everything the page shows for one state."""
-        body = await _body(request, "application/json", MOST_STATE_BYTES)
-        state = parse_json(body)
-        key = json.dumps(state, sort_keys=True).encode()
-        found = self._answers.get(key)
-        if found is None:
-            found = await self._made(_answer, state, request)
-            self._answers[key] = found
-            if len(self._answers) > _KEPT_ANSWERS:
-                self._answers.popitem(last=False)
-        else:
-            self._answers.move_to_end(key)
+        state = parse_json(await _body(request, "application/json", MOST_STATE_BYTES))
+        found = await self._made(_answer, state, request)
         return Response(found, media_type="application/json", headers=_FRESH)
 
     async def sensitivity(self, request: Request) -> Response:
@@ -188,12 +175,21 @@ class _Explorer:
 
     async def _made(self, make: Make, state: dict[str, Any], request: Request) -> bytes:
         """What is made of a state: here or by a helper, but for a large fleet always here."""
+        key = (make, json.dumps(state, sort_keys=True))
+        if (known := self._answers.find(key)) is not None:
+            return known
         read = partial(read_state, state, self._shelf)
-        if self._shelf.is_large(state):
-            return await self._think(lambda: make(read()), request)
-        self._quick.notice_waiting()
-        async with self._turn(self._quick.seats, request):
-            return await self._quick.do(make, read)
+        large = self._shelf.is_large(state)
+        if not large:
+            self._quick.notice(make, self._waiting + 1)
+        async with self._turn(self._slow if large else self._quick.seats, request):
+            if (known := self._answers.find(key)) is not None:  # somebody asked the same meanwhile
+                return known
+            if large:
+                found = await asyncio.to_thread(lambda: make(read()))
+            else:
+                found = await self._quick.do(make, read)
+            return self._answers.keep(key, found)
 
     async def _think(self, work: Callable[[], bytes], request: Request) -> bytes:
         """Do what may take long in a thread."""

@@ -25,14 +25,13 @@ from fedplan.web.report.parts import (
     facts,
     figure,
     joules,
+    run_table,
     seconds,
     section,
     share,
     whole,
     wide_table,
 )
-
-_PILOT_ENDS = {"target": "loss"}
 
 
 def outcome_sections(found: Recalled) -> tuple[str, str, list[Section]]:
@@ -214,24 +213,9 @@ def _reason(experiment: Experiment, outcome: Outcome) -> str:
 def _pilots(outcome: Outcome) -> Markup:
     if not outcome.pilots:
         return tag("p", "No pilot has ended yet.")
-    return wide_table(
-        "Pilots: short runs that show how fast the loss falls",
-        ("setting", "seed", "rounds", "loss at the end", "time", "energy", "ended by"),
-        # A pilot ends at a loss of its own, above the study's.
-        [(*_run_row(run)[:-1], _PILOT_ENDS.get(run.status, run.status)) for run in outcome.pilots],
-    )
-
-
-def _run_row(run: RunRecord) -> tuple[str, ...]:
-    return (
-        f"K={run.clients_per_round:,}, E={run.local_steps:,}",
-        f"{run.seed}",
-        f"{run.num_rounds:,}",
-        "-" if run.final_loss is None else f"{run.final_loss:.4g}",
-        seconds(run.time_s),
-        joules(run.energy_j),
-        run.status,
-    )
+    # A pilot ends at a loss of its own, above the study's.
+    caption = "Pilots: short runs that show how fast the loss falls"
+    return run_table(caption, outcome.pilots, {"target": "loss"})
 
 
 def _comparison(experiment: Experiment, outcome: Outcome) -> list[Markup]:
@@ -266,8 +250,7 @@ def _comparison(experiment: Experiment, outcome: Outcome) -> list[Markup]:
     ]
     if measured is None:
         return [*parts, tag("p", "Training was not begun.")]
-    names = ("setting", "seed", "rounds", "loss at the end", "time", "energy", "ended by")
-    return [*parts, wide_table("Training runs", names, [_run_row(run) for run in measured.runs])]
+    return [*parts, run_table("Training runs", measured.runs)]
 
 
 def _bill(experiment: Experiment, outcome: Outcome) -> Markup:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from fedplan.figures.embed import screen_json, still_image
 from fedplan.figures.save import FigureData
 from fedplan.figures.units import energy_unit, number, quantity, time_unit
 from fedplan.markup import Markup, join, table, tag
+from fedplan.records import RunRecord
+from fedplan.store import RunEntry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +58,28 @@ def wide_table(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]])
     """A table that scrolls by itself where the page is narrow."""
     shown = table(caption, head, rows)
     return tag("div", shown, class_="scroll", tabindex="0", role="region", aria_label=caption)
+
+
+def run_table(
+    caption: str,
+    runs: Iterable[RunRecord | RunEntry],
+    endings: Mapping[str, str] = MappingProxyType({}),
+) -> Markup:
+    """A row a run; `endings` are words for a status."""
+    head = ("setting", "seed", "rounds", "loss at the end", "time", "energy", "ended by")
+    rows = [
+        (
+            f"K={run.clients_per_round:,}, E={run.local_steps:,}",
+            f"{run.seed}",
+            f"{run.num_rounds:,}",
+            "-" if run.final_loss is None else f"{run.final_loss:.4g}",
+            seconds(run.time_s),
+            joules(run.energy_j),
+            endings.get(run.status, run.status),
+        )
+        for run in runs
+    ]
+    return wide_table(caption, head, rows)
 
 
 def facts(pairs: Iterable[tuple[str, str | Markup]]) -> Markup:

@@ -16,6 +16,7 @@ from fedplan.web.report.parts import (
     facts,
     figure,
     joules,
+    run_table,
     seconds,
     section,
     wide_table,
@@ -100,21 +101,8 @@ def _figure(found: Recalled) -> Markup:
 
 
 def _table(found: Recalled) -> Markup:
-    rows = [
-        (
-            f"K={run.clients_per_round:,}, E={run.local_steps:,}",
-            f"{run.seed}",
-            f"{run.num_rounds:,}",
-            "-" if run.final_loss is None else f"{run.final_loss:.4g}",
-            seconds(run.time_s),
-            joules(run.energy_j),
-            run.status,
-        )
-        for run in found.runs[:_MOST_RUNS]
-    ]
-    head = ("setting", "seed", "rounds", "loss at the end", "time", "energy", "ended by")
-    parts = [wide_table("Runs, by K, E and seed", head, rows)]
-    if (more := len(found.runs) - len(rows)) > 0:
+    parts = [run_table("Runs, by K, E and seed", found.runs[:_MOST_RUNS])]
+    if (more := len(found.runs) - _MOST_RUNS) > 0:
         parts.append(tag("p", f"{more:,} more runs are in the store: `fedplan export` writes all."))
     return join(parts)
 

@@ -23,7 +23,7 @@ export function showHeadline(answer) {
   const pairs = [];
   if (answer.success) {
     head.replaceChildren(
-      "Use ",
+      answer.is_guess ? "The pilots do not settle this. A guess: " : "Use ",
       bold(`K = ${row.clients_per_round.toLocaleString("en")}`),
       ` of ${answer.num_clients.toLocaleString("en")} clients per round and `,
       bold(`E = ${row.local_steps.toLocaleString("en")}`),

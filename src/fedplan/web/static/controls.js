@@ -14,7 +14,7 @@ const ENERGIES = [
 const SIZES = [2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000, 100000];
 
 // `values` are a slider's; a text is the name of a scale that the server sends. `open` ones may be
-// left empty, which the slider says at its end.
+// left empty, which the slider says at its end; for the least of something, at its beginning.
 export const CONTROLS = {
   weight: [
     {
@@ -84,6 +84,7 @@ export const CONTROLS = {
       label: "Smallest K",
       values: "clients_per_round",
       open: "no limit",
+      opensFirst: true,
       whole: true,
     },
     {
@@ -98,6 +99,7 @@ export const CONTROLS = {
       label: "Smallest E",
       values: "local_steps",
       open: "no limit",
+      opensFirst: true,
       whole: true,
     },
     {
@@ -206,9 +208,11 @@ function makeControl(control, changed) {
   });
   number.addEventListener("input", () => {
     const value = number.value === "" ? null : Number(number.value);
-    if (value === null && !control.open) return;
-    placeSlider(part, value);
-    changed(control.key, value);
+    placeSlider(part, value ?? (control.open ? null : control.usual));
+    changed(control.key, value); // empty is the usual value
+  });
+  number.addEventListener("change", () => {
+    if (number.value === "" && !control.open) number.value = control.usual ?? "";
   });
   return box;
 }
@@ -229,17 +233,18 @@ function useValues(part, values) {
 
 function sliderValue({ control, slider, values }) {
   if (!values) return Number(slider.value);
-  const place = Number(slider.value);
-  return control.open && place === values.length ? null : values[place];
+  const place = Number(slider.value) - (control.opensFirst ? 1 : 0);
+  return values[place] ?? null;
 }
 
 function placeSlider(part, value) {
-  const { slider, values } = part;
+  const { control, slider, values } = part;
+  const first = control.opensFirst ? 1 : 0;
   if (!values) slider.value = value ?? slider.min;
-  else if (value === null || value === undefined) slider.value = values.length;
+  else if (value === null || value === undefined) slider.value = first ? 0 : values.length;
   else {
     const above = values.findIndex((item) => item >= value);
-    slider.value = above < 0 ? values.length - 1 : above;
+    slider.value = first + (above < 0 ? values.length - 1 : above);
   }
   say(part);
 }
