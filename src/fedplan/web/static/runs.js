@@ -100,7 +100,7 @@ function fillStudies() {
     ...listing.studies.map(
       (study) =>
         new Option(
-          `${study.name} (${study.num_runs} runs, ${study.created.slice(0, 16)})`,
+          `${study.name}${planOf(study)} (${study.num_runs} runs, ${study.created.slice(0, 16)})`,
           study.id,
         ),
     ),
@@ -110,6 +110,10 @@ function fillStudies() {
   ];
   select.replaceChildren(...options);
   if (options.some((option) => option.value === before)) select.value = before;
+}
+
+function planOf({ plan }) {
+  return plan ? `, plan K=${plan.clients_per_round}, E=${plan.local_steps}` : "";
 }
 
 function selected() {
@@ -126,7 +130,8 @@ function choose(runs, study) {
       run.key[0] === study?.plan?.clients_per_round && run.key[1] === study?.plan?.local_steps,
   );
   const going = runs.filter((run) => run.status === "unfinished");
-  for (const run of [...going, ...planned, ...runs].slice(0, 60))
+  const own = [...going, ...planned]; // others may be of a sweep of the same experiment
+  for (const run of own.length ? own : runs)
     if (chosen.size < FIRST) chosen.add(JSON.stringify(run.key));
 }
 
