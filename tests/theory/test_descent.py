@@ -166,6 +166,30 @@ def test_limits_are_kept_or_the_plan_is_infeasible():
     assert "deadline_s=1" in never.message
 
 
+def test_where_the_rate_may_die_out_the_plan_is_for_the_case_that_it_does_not():
+    rate = RATES["exponential"]
+    longest = float(rate.time(math.inf))
+    means = np.array([0.0, 1.6, -0.6, 3.0, -0.65, 0.0, 0.25, 1.2, 0.5])
+
+    def plan(share):
+        """The plan where the best setting takes this share of all the time there is."""
+        values = means.copy()
+        values[0] = math.log(share * longest)
+        covariance = np.diag([0.3, 0.01, 0.01, 0.01, 0.01, 0.01, 0.01, 0.01, 0.01]) ** 2
+        descent = Descent(
+            num_clients=N, target_loss=TARGET, rate=rate, parameters=values,
+            covariance=covariance, reach=(1, 5, 60),
+        )  # fmt: skip
+        return plan_descent(FLEET, descent, Objective.weighted(0.0))
+
+    sure, unsure, never = plan(0.05), plan(1.0), plan(20.0)
+    assert math.isfinite(sure.forecast.rounds_interval[1]) and "if it" not in sure.message
+    assert unsure.status == "chosen" and math.isinf(unsure.forecast.rounds_interval[1])
+    assert math.isfinite(unsure.forecast.prediction.cost) and math.isfinite(unsure.regret)
+    assert "if it gets there" in unsure.message
+    assert never.status == "infeasible" and "died out" in never.message
+
+
 def test_a_setting_that_would_be_cut_off_is_avoided():
     descent = true_descent(RATES["harmonic"])
     objective = Objective.weighted(0.9)

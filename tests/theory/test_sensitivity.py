@@ -89,7 +89,7 @@ def test_plausible_bounds_replace_the_halved_and_doubled_ones():
         if "as large" not in name
     }
     expected["a0=300, b0=1, c0=9"] = (fleet, others[0], objective)
-    expected["a0=5e+03, b0=2, c0=0"] = (fleet, others[2], objective)
+    expected["a0=5000, b0=2, c0=0"] = (fleet, others[2], objective)
     check(cases, expected, plan, Constraints())
 
 

@@ -31,8 +31,11 @@ _PRICES = {
     "price_co2_kg": ("per_kg_co2", "Money a kilogram of CO2 (with --co2-per-kwh)."),
 }
 _LIMITS = {
-    "deadline_s": (float, "Total seconds allowed to reach the target."),
-    "energy_budget_j": (float, "Total joules allowed to reach the target."),
+    "deadline_s": (
+        float,
+        "Total seconds allowed to reach the target (with --pilots: their lower loss).",
+    ),
+    "energy_budget_j": (float, "Total joules allowed, as --deadline-s."),
     "max_rounds": (int, "Rounds allowed to reach the target."),
     "min_clients_per_round": (int, "Smallest K."),
     "max_clients_per_round": (int, "Largest K."),

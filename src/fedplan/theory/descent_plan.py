@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedplan.theory.constraints import TOTALS, Constraints
 from fedplan.theory.cost import (
@@ -31,6 +32,7 @@ DRAWS = 100
 QUANTILE = 0.9  # of the regrets over what is possible: the one that is made small
 CUT_OFF = 10.0  # what a round costs more of a training that does not arrive in the rounds allowed
 _NEVER = 1e9  # rounds
+_FEW = 12  # values of K and of E that show whether any setting arrives
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,12 +71,18 @@ class DescentPlan:
 def forecast(
     fleet: Fleet, descent: Descent, objective: Objective, clients_per_round: int, local_steps: int
 ) -> Forecast:
-    """Rounds, seconds, joules and cost of training to the target with (K, E)."""
+    """Rounds, seconds, joules and cost of training to the target with (K, E).
+
+    Where a rate that dies out makes it unlikely to arrive at all, they are what it takes if it
+    does; the interval says how likely that is.
+    """
     drawn = descent.rounds(clients_per_round, local_steps, parameters=descent.draws(DRAWS * 10))
     tail = (1.0 - CONFIDENCE) / 2.0
     low, rounds, high = (
         float(np.quantile(drawn, share, method="higher")) for share in (tail, 0.5, 1.0 - tail)
     )
+    if math.isinf(rounds) and math.isfinite(low):
+        rounds = float(np.median(drawn[np.isfinite(drawn)]))
     seconds = round_time_s(fleet, clients_per_round, local_steps)
     joules = float(round_energy_j(fleet, clients_per_round, local_steps))
     cost = float(objective.of_round(seconds, joules, clients_per_round))
@@ -111,7 +119,12 @@ def plan_descent(
     best: tuple[float, int, int] | None = None
     # Where every setting costs nothing the quickest is the useful one.
     searched = Objective.weighted(0.0) if costs_nothing(fleet, objective) else objective
-    for table in _closing_in(fleet, descent, searched, limits, max_rounds):
+    draws = descent.draws(DRAWS)
+    arriving = draws[_arrives(fleet, descent, limits, draws)]
+    # Where the rate most likely dies out before any setting is there, the choice is for the case
+    # that it does not: in the others none is better than another.
+    counted = arriving if 0 < len(arriving) < len(draws) / 2 else draws
+    for table in _closing_in(fleet, descent, searched, limits, max_rounds, counted):
         best = table.best()
         if best is None:
             return _infeasible(limits)
@@ -130,7 +143,22 @@ def plan_descent(
         f"{rounds:,} round{'s' if rounds != 1 else ''} ({low:,.0f} to "
         f"{'never' if math.isinf(high) else format(high, ',.0f')})."
     )
+    if counted is arriving:
+        message += (
+            f" That is if it gets there: in {1 - len(arriving) / len(draws):.0%} of what the "
+            "pilots leave possible the learning rate dies out before."
+        )
     return DescentPlan(status="chosen", forecast=expected, regret=regret, message=message)
+
+
+def _arrives(
+    fleet: Fleet, descent: Descent, limits: Constraints, draws: FloatArray
+) -> NDArray[np.bool_]:
+    """Which of the draws let any setting at all reach the target."""
+    clients, steps = settings_within_reach(fleet, descent, limits)
+    ks, es = (lattice(*ends, _FEW) for ends in (clients, steps))
+    rounds = descent.rounds(ks[:, np.newaxis], es[np.newaxis, :], parameters=draws)
+    return np.asarray(np.isfinite(rounds).any(axis=(1, 2)))
 
 
 def _never(clients: int, steps: int) -> DescentPlan:
@@ -175,13 +203,14 @@ class _Table:
         objective: Objective,
         limits: Constraints,
         max_rounds: float,
+        draws: FloatArray,
         ks: IntArray,
         es: IntArray,
     ) -> None:
         self.ks, self.es = ks, es
         k, e = ks[:, np.newaxis], es[np.newaxis, :]
         seconds, joules = round_times_s(fleet, ks, es), round_energy_j(fleet, k, e)
-        rounds = np.minimum(descent.rounds(k, e, parameters=descent.draws(DRAWS)), _NEVER)
+        rounds = np.minimum(descent.rounds(k, e, parameters=draws), _NEVER)
         counted = np.where(rounds > max_rounds, CUT_OFF * rounds, rounds)
         self.costs: FloatArray = objective.of_round(seconds, joules, k) * counted
         if limits.limits_totals:
@@ -205,6 +234,7 @@ def _closing_in(
     objective: Objective,
     limits: Constraints,
     max_rounds: float,
+    draws: FloatArray,
 ) -> Iterator[_Table]:
     """Ever finer lattices around the best choice of the one before, down to whole numbers."""
     clients, steps = settings_within_reach(fleet, descent, limits)
@@ -212,7 +242,7 @@ def _closing_in(
     ks, es = lattice(*clients, size), lattice(*steps, size)
     lowest: FloatArray | None = None
     while True:
-        table = _Table(fleet, descent, objective, limits, max_rounds, ks, es)
+        table = _Table(fleet, descent, objective, limits, max_rounds, draws, ks, es)
         if lowest is not None:  # what was cheapest on a coarser lattice still counts
             table.lowest = np.minimum(table.lowest, lowest)
         yield table

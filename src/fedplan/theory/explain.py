@@ -9,9 +9,9 @@ from fedplan.theory.cost import Prediction
 from fedplan.theory.robust import RobustOptimum
 
 _WORDS = {
-    "deadline_s": ("the deadline", "fastest possible is {0.time_s:,.4g} s"),
-    "energy_budget_j": ("the energy budget", "least possible energy is {0.energy_j:,.4g} J"),
-    "max_rounds": ("the limit on rounds", "fewest possible is {0.rounds:,} rounds"),
+    "deadline_s": ("the deadline", "fastest {1} is {0.time_s:,.4g} s"),
+    "energy_budget_j": ("the energy budget", "least energy {1} is {0.energy_j:,.4g} J"),
+    "max_rounds": ("the limit on rounds", "fewest {1} is {0.rounds:,} rounds"),
     "min_clients_per_round": ("the minimum of clients per round", ""),
     "max_clients_per_round": ("the maximum of clients per round", ""),
     "min_local_steps": ("the minimum of local steps", ""),
@@ -96,6 +96,8 @@ def explain_infeasible(
         "energy_budget_j": lambda p: p.energy_j,
         "max_rounds": lambda p: p.expected_rounds,
     }
+    # The likeliest bound alone may promise more.
+    sure = "that can be counted on" if method == "robust" else "possible"
     parts = []
     alone = False
     for name, best in attainable.items():
@@ -103,7 +105,8 @@ def explain_infeasible(
         impossible = reached[name](best) > limits[name] * (1 + LIMIT_SLACK)
         alone = alone or impossible
         parts.append(
-            f"{what[0].upper()}{what[1:]} is {limits[name]:,.6g}; the {template.format(best)}, at "
+            f"{what[0].upper()}{what[1:]} is {limits[name]:,.6g}; the "
+            f"{template.format(best, sure)}, at "
             f"clients_per_round={best.clients_per_round:,}, local_steps={best.local_steps:,}."
         )
     head = "No setting meets the limits"

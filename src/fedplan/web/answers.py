@@ -33,9 +33,9 @@ from fedplan.web.state import Question
 
 PAPER = "the paper's method"
 _LEAST = {
-    "deadline_s": "the fastest possible",
-    "energy_budget_j": "the least energy possible",
-    "max_rounds": "the fewest rounds possible",
+    "deadline_s": "the fastest",
+    "energy_budget_j": "the least energy",
+    "max_rounds": "the fewest rounds",
 }
 _LADDER = 64  # values of a slider
 
@@ -184,7 +184,10 @@ def _rows(
         remark = extra(other.cost_ratio)
         rows.append(_row(name, role, question, other.prediction, remark, feasible=other.feasible))
     for name, best in plan.best_attainable.items():
-        rows.append(_row(_LEAST[name], "attainable", question, best, "", feasible=False))
+        sure = "that can be counted on" if plan.method == "robust" else "possible"
+        rows.append(
+            _row(f"{_LEAST[name]} {sure}", "attainable", question, best, "", feasible=False)
+        )
     return rows
 
 
