@@ -164,6 +164,7 @@ class Course:
     ) -> tuple[int, int]:
         """The setting to go on with: the last one used, unless another is given by hand now."""
         if (fewest := self._store.find_step(self._entry, "fewest-clients")) is not None:
+            fewest = min(fewest, len(self._names) or fewest)  # some may have gone since
             self._limits = replace(self._limits, min_clients_per_round=fewest)
         plans = self._store.find_step(self._entry, "plans")
         if plans is None:

@@ -2,10 +2,22 @@
 
 import { tableOf } from "./tables.js";
 
-const script = document.getElementById("plotly");
-export const ready = window.Plotly
-  ? Promise.resolve()
-  : new Promise((done) => script.addEventListener("load", done));
+// Plotly takes a second to compile: it is fetched with the page, but begins once the first answer
+// is on the screen in words.
+let loading = null;
+function plotly() {
+  loading ??= new Promise((done) =>
+    requestAnimationFrame(() =>
+      setTimeout(() => {
+        const script = document.createElement("script");
+        script.src = document.getElementById("plotly").href;
+        script.addEventListener("load", done);
+        document.head.append(script);
+      }),
+    ),
+  );
+  return loading;
+}
 const CONFIG = { displayModeBar: false, responsive: true };
 const shown = new Map(); // element id -> how to draw it again
 const waiting = new Set(); // ids of figures that have changed while out of sight
@@ -62,13 +74,14 @@ export function layout(xaxis, yaxis, lines, more = {}) {
 export function draw(id, make, table, first = () => {}) {
   const figure = document.getElementById(id);
   const again = async () => {
-    await ready;
+    await plotly();
     const { traces, layout } = make();
     const plot = figure.querySelector(".plot");
     const isNew = !plot.data;
     await window.Plotly.react(plot, traces, layout, CONFIG);
     if (isNew) first(plot);
   };
+  plotly(); // also where nothing is in sight yet
   if (!shown.has(id)) sight.observe(figure);
   shown.set(id, again);
   if (table) showTable(figure, table);
