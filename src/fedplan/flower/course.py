@@ -29,7 +29,7 @@ from fedplan.studies.pilots import DesignedPilots, PilotProblem
 from fedplan.studies.workflow import run_pilots
 from fedplan.tables import write_fleet
 from fedplan.theory.constraints import Constraints
-from fedplan.theory.cost import Objective
+from fedplan.theory.cost import Objective, Prediction
 from fedplan.theory.descent import Descent
 from fedplan.theory.descent_plan import forecast, plan_descent
 from fedplan.theory.fleet import Fleet
@@ -221,14 +221,12 @@ class Course:
         )
 
     def _better_setting(self, descent: Descent, job: Job) -> tuple[int, int] | None:
-        fleet = self._write_fleet(drifted(self._costs, self._observed))
-        objective = self._goal.objective
-        best = plan_descent(fleet, descent, objective, self._limits, max_rounds=self._num_rounds)
-        if best.forecast is None:
+        fleet = self._fleet_now()
+        chosen = self._cheapest(fleet, descent)
+        if chosen is None:
             return None
-        chosen = best.forecast.prediction
         current = (job.clients_per_round, job.local_steps)
-        now = forecast(fleet, descent, objective, *current).prediction.cost
+        now = forecast(fleet, descent, self._goal.objective, *current).prediction.cost
         if not now > (1.0 + DRIFT) * chosen.cost or math.isinf(chosen.cost):
             return None
         return chosen.clients_per_round, chosen.local_steps
@@ -240,7 +238,7 @@ class Course:
         are not planned for again.
         """
         self._overdue = math.inf
-        fleet = self._write_fleet(drifted(self._costs, self._observed))
+        fleet = self._fleet_now()
         most = self._limits.clients_range(len(fleet))[1]
         LOG.warning("Not as predicted: with (%d, %d) the target should have been reached by now.",
                     job.clients_per_round, job.local_steps)  # fmt: skip
@@ -249,12 +247,20 @@ class Course:
         fewest = min(2 * job.clients_per_round, most)
         self._limits = replace(self._limits, min_clients_per_round=fewest)
         self._store.save_step(self._entry, "fewest-clients", fewest)
-        objective = self._goal.objective
-        best = plan_descent(fleet, descent, objective, self._limits, max_rounds=self._num_rounds)
-        if best.forecast is None:  # a limit on time or energy that cannot be kept any more
+        chosen = self._cheapest(fleet, descent)
+        if chosen is None:  # a limit on time or energy that cannot be kept any more
             return fewest, job.local_steps
-        chosen = best.forecast.prediction
         return chosen.clients_per_round, chosen.local_steps
+
+    def _cheapest(self, fleet: Fleet, descent: Descent) -> Prediction | None:
+        """The best setting for these devices, within what is known of the limits now."""
+        best = plan_descent(
+            fleet, descent, self._goal.objective, self._limits, max_rounds=self._num_rounds
+        )
+        return None if best.forecast is None else best.forecast.prediction
+
+    def _fleet_now(self) -> Fleet:
+        return self._write_fleet(drifted(self._costs, self._observed))
 
     def _note_overdue(self, setting: tuple[int, int]) -> None:
         """When the target should have been reached with this setting, had it begun afresh."""

@@ -328,17 +328,16 @@ def _verdict(
             )
         lowest = min(run.final_loss or math.inf for run in measured.runs)
         limits = {
-            "rounds": (f" in {stop.max_rounds:,} rounds", "rounds"),
-            "time": (f" in {stop.max_time_s:,.6g} s (max-time-s)", "time"),
-            "energy": (f" with {stop.max_energy_j:,.6g} J (max-energy-j)", "energy"),
+            "rounds": f" in {stop.max_rounds:,} rounds",
+            "time": f" in {stop.max_time_s:,.6g} s (max-time-s)",
+            "energy": f" with {stop.max_energy_j:,.6g} J (max-energy-j)",
         }
         endings = {run.status for run in measured.runs}
-        ended = [words for status, words in limits.items() if status in endings]
+        ended = [status for status in limits if status in endings]
         return "not reached", (
             f"Training did not reach the loss {stop.target_loss:g}"
-            f"{' or'.join(where for where, _ in ended)}; the best run ended at {lowest:.4g}. "
-            f"Allow more {' and '.join(what for _, what in ended) or 'rounds'}, or raise "
-            "target-loss."
+            f"{' or'.join(limits[status] for status in ended)}; the best run ended at "
+            f"{lowest:.4g}. Allow more {' and '.join(ended) or 'rounds'}, or raise target-loss."
         )
     words = f"{measured.reached} of {total} runs reached the loss {stop.target_loss:g}, in "
     words += f"{measured.rounds:,.0f} rounds on average"

@@ -19,11 +19,21 @@ _WORDS = {
 }
 
 
-UNSETTLED_REGRET = 0.5  # from here on a plan is a guess
+_GUESS = 0.5  # the regret from which on a plan is one
 _UNSETTLED = (
     "The pilots do not settle this, and the plan is a guess: add a pilot where `fedplan estimate` "
     "says."
 )
+
+
+def is_guess(regret: float | None) -> bool:
+    """Whether a plan of this regret is no more than a guess."""
+    return regret is not None and regret > _GUESS
+
+
+def how_sure(method: str) -> str:
+    """What the least that a method finds attainable is; the likeliest bound may promise more."""
+    return "that can be counted on" if method == "robust" else "possible"
 
 
 def explain_plan(
@@ -38,7 +48,7 @@ def explain_plan(
 ) -> str:
     """One paragraph: the choice, why it can be trusted, and what others would pay."""
     sentences = [
-        _UNSETTLED if robust is not None and robust.regret > UNSETTLED_REGRET else "",
+        _UNSETTLED if robust is not None and is_guess(robust.regret) else "",
         f"Use {prediction.clients_per_round:,} of {num_clients:,} clients per round and "
         f"{prediction.local_steps:,} local step{'s' if prediction.local_steps > 1 else ''}.",
         _trust(method, gap, robust),
@@ -96,8 +106,6 @@ def explain_infeasible(
         "energy_budget_j": lambda p: p.energy_j,
         "max_rounds": lambda p: p.expected_rounds,
     }
-    # The likeliest bound alone may promise more.
-    sure = "that can be counted on" if method == "robust" else "possible"
     parts = []
     alone = False
     for name, best in attainable.items():
@@ -106,7 +114,7 @@ def explain_infeasible(
         alone = alone or impossible
         parts.append(
             f"{what[0].upper()}{what[1:]} is {limits[name]:,.6g}; the "
-            f"{template.format(best, sure)}, at "
+            f"{template.format(best, how_sure(method))}, at "
             f"clients_per_round={best.clients_per_round:,}, local_steps={best.local_steps:,}."
         )
     head = "No setting meets the limits"

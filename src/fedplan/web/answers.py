@@ -14,7 +14,7 @@ from fedplan.theory.constraints import TOTALS
 from fedplan.theory.convergence import Bound
 from fedplan.theory.cost import Prediction, predict, round_time_s
 from fedplan.theory.estimation import Estimate, what_is_known
-from fedplan.theory.explain import UNSETTLED_REGRET
+from fedplan.theory.explain import how_sure, is_guess
 from fedplan.theory.grid import Surface, lattice
 from fedplan.theory.plan import Alternative, Plan
 from fedplan.theory.planning import make_plan
@@ -77,7 +77,7 @@ def answer(question: Question) -> dict[str, Any]:
         "message": _message(question, plan),
         "binding": list(plan.binding),
         "regret": plan.regret,
-        "is_guess": plan.regret is not None and plan.regret > UNSETTLED_REGRET,
+        "is_guess": is_guess(plan.regret),
         "rows": _rows(question, plan, current, chosen),
         "pictures": {
             "frontier": frontier_picture(part, marks, question.constraints, relative),
@@ -184,10 +184,8 @@ def _rows(
         remark = extra(other.cost_ratio)
         rows.append(_row(name, role, question, other.prediction, remark, feasible=other.feasible))
     for name, best in plan.best_attainable.items():
-        sure = "that can be counted on" if plan.method == "robust" else "possible"
-        rows.append(
-            _row(f"{_LEAST[name]} {sure}", "attainable", question, best, "", feasible=False)
-        )
+        words = f"{_LEAST[name]} {how_sure(plan.method)}"
+        rows.append(_row(words, "attainable", question, best, "", feasible=False))
     return rows
 
 
