@@ -21,7 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedplan import InputError
-from fedplan.flower.metrics import Layout, Rejected, clean
+from fedplan.flower.border import Layout, Rejected, clean
 from fedplan.flower.rounds import RoundRules
 from fedplan.records import Stop
 

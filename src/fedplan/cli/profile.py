@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from fedplan.cli.listening import listen
 from fedplan.cli.observed_fleet import show_fleet
 from fedplan.cli.options import download_option, format_option, quiet_option
 from fedplan.cli.output import console, print_json, small
@@ -101,7 +102,9 @@ def profile(
     """
     if options["listen"] is not None:
         _refuse_others(context, _WITH_LISTEN, "--listen, which only serves")
-        _listen(options, output_format, quiet=quiet)
+        listen(
+            options["listen"], output_format, allow_network=options["allow_network"], quiet=quiet
+        )
         return
     if options["fleet_from"] is not None:
         _refuse_others(context, _WITH_FLEET_FROM, "--fleet-from, which measures nothing")
@@ -241,20 +244,6 @@ def _refuse_others(context: click.Context, allowed: Collection[str], what: str) 
             shown = parameter.opts[0] if isinstance(parameter, click.Option) else parameter.metavar
             collector.add(f"{shown} does not go with {what}.")
     collector.finish()
-
-
-def _listen(options: dict[str, Any], output_format: str, *, quiet: bool) -> None:
-    """Serve until interrupted."""
-    from fedplan.profiling.transfer import Address, open_listener, parse_address, serve
-
-    address = parse_address(options["listen"], "--listen")
-    with open_listener(address, allow_network=options["allow_network"]) as listener:
-        bound = Address(*listener.getsockname()[:2])
-        if output_format == "json":
-            print_json({"success": True, "listening": str(bound)})
-        else:
-            click.echo(f"Listening on {bound}; Ctrl-C ends it.")
-        serve(listener, lambda line: None if quiet else click.echo(line, err=True))
 
 
 def _write(request: _Request, result: Profile) -> bool:

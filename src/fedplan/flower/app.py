@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from flwr.app import Array, ArrayRecord, Context, Message, MetricRecord, RecordDict
 
+from fedplan.flower.border import LEARNING_RATE, NUM_EXAMPLES, SEED, SERVER_ROUND
 from fedplan.flower.client import MeasuredClientApp, local_steps, partition_name
-from fedplan.flower.metrics import LEARNING_RATE, NUM_EXAMPLES, SEED, SERVER_ROUND
 from fedplan.models import Learner
 from fedplan.models.learner import FloatArray
 from fedplan.studies.building import build_data, build_learner

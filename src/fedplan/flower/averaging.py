@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedplan.flower.metrics import Contribution
+from fedplan.flower.border import Contribution
 
 Weights = dict[str, NDArray[Any]]
 

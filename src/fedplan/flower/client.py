@@ -24,7 +24,7 @@ from flwr.app import ConfigRecord, Context, Message, MetricRecord, RecordDict
 from flwr.clientapp import ClientApp
 
 from fedplan.errors import FedplanError
-from fedplan.flower.metrics import (
+from fedplan.flower.border import (
     JOULES,
     LOCAL_STEPS,
     NAME,

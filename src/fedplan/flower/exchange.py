@@ -13,7 +13,7 @@ from flwr.app import Message, RecordDict
 from flwr.serverapp import Grid
 from httpx import HTTPError
 
-from fedplan.flower.metrics import clean
+from fedplan.flower.border import clean
 
 POLL_S = 0.1
 PATIENCE_S = 0.25  # for one reply to be read, before the next one is looked at

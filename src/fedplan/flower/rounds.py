@@ -11,9 +11,7 @@ from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
 
 from fedplan.errors import InputError
 from fedplan.flower.averaging import Weights, average, average_metrics
-from fedplan.flower.exchange import Answer, Post
-from fedplan.flower.log import LOG
-from fedplan.flower.metrics import (
+from fedplan.flower.border import (
     LEARNING_RATE,
     LOCAL_STEPS,
     NOT_FINITE,
@@ -24,6 +22,8 @@ from fedplan.flower.metrics import (
     Evaluated,
     Rejected,
 )
+from fedplan.flower.exchange import Answer, Post
+from fedplan.flower.log import LOG
 from fedplan.flower.roster import Roster
 from fedplan.models.draws import draw_cohort
 from fedplan.records import Observation, RoundRecord, Status

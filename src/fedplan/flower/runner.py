@@ -16,9 +16,9 @@ from flwr.app import ArrayRecord, ConfigRecord
 from flwr.serverapp import Grid
 
 from fedplan.flower.averaging import Weights
+from fedplan.flower.border import Border, Layout
 from fedplan.flower.exchange import Clock, Post, WallClock
 from fedplan.flower.log import LOG
-from fedplan.flower.metrics import Border, Layout
 from fedplan.flower.roster import Roster
 from fedplan.flower.rounds import Evaluate, FailedRound, Made, RoundRules, Rounds
 from fedplan.records import Observation, RoundRecord, RunRecord, Stop, Watch, check_run

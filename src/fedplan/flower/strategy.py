@@ -15,11 +15,11 @@ from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Result
 
 from fedplan.errors import InputError, Problem
+from fedplan.flower.border import Layout
 from fedplan.flower.course import Course, Goal, is_setting
 from fedplan.flower.exchange import Clock
 from fedplan.flower.journal import load_weights, save_weights
 from fedplan.flower.log import LOG
-from fedplan.flower.metrics import Layout
 from fedplan.flower.rounds import RoundRules, to_record
 from fedplan.flower.runner import FlowerRunner
 from fedplan.records import Status

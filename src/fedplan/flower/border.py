@@ -1,4 +1,4 @@
-"""The border: what a client sends is checked before anything is done with it.
+"""The border: names of messages, and what a client sends checked before anything is done with it.
 
 A reply is used whole or not at all. What is wrong with it is a text for people; nothing a client
 sends is ever executed, unpickled, or trusted to say how large it is.
