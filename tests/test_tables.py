@@ -137,7 +137,7 @@ RENAME = "Did you mean "
         (f"{FLEET}\n0x1p3,1,1,1\n", 2, "step_time_s", [f"{POSITIVE}'0x1p3'."]),
         (f"{FLEET}\n1.5s,1,1,1\n", 2, "step_time_s", [f"{POSITIVE}'1.5s'."]),
         (f"{FLEET}\n\u0661,1,1,1\n", 2, "step_time_s", [POSITIVE]),
-        (f'{FLEET}\n"0,1",1,1,1\n', 2, "step_time_s", [f"{POSITIVE}'0,1'."]),
+        (f'{FLEET}\n"0,1",1,1,1\n', 2, "step_time_s", [f"{POSITIVE}'0,1'.", "with a point"]),
         (f"{FLEET},count\n1,1,1,1,2.5\n", 2, "count", [f"{WHOLE}'2.5'."]),
         (f"{FLEET},count\n1,1,1,1,0\n", 2, "count", [f"{WHOLE}'0'."]),
         (f"{FLEET},count\n1,1,1,1,\n", 2, "count", [f"{WHOLE}''."]),
@@ -188,6 +188,11 @@ COUNT = "must be an integer >= 1 (and at most 10^12), but got "
         ("5,10,1.2,0.9,12,1e400,1", "rounds_to_lower", [f"{NOT_NEGATIVE}'1e400'."]),
         ("5,10,0.9,1.2,12,20,1", "lower_loss", ["`lower_loss < upper_loss` must hold", "=1.2"]),
         ("5,10,1.2,0.9,20,20,1", "rounds_to_upper", ["`rounds_to_upper < rounds_to_lower` must"]),
+        ("5,10,1.2,0.9,20,20,1", "rounds_to_upper", ["Set the two losses further apart."]),
+        ("5,10,1.2,0.9,20,12,1", "rounds_to_upper", ["Swap them: the upper loss is reached first"]),
+        ("5,10,1.2,1.2,12,20,1", "lower_loss", ["Set the two losses further apart."]),
+        ('5,10,1.2,"0,9",12,20,1', "lower_loss", ["but got '0,9'. Write decimals with a point"]),
+        ("5,10,1.2,0.9,12,20,1", None, ["repeats line 2", "Remove it"]),
         ("5,10,1.2,0.9,12,20,1.5", "seed", ["must be an integer, or left out, but got 1.5."]),
         ("5,10,1.2,0.9,12,20,a", "seed", ["must be an integer, or left out, but got 'a'."]),
         ("5,10,1.2,0.9,12,20", None, ["has 6 fields, but the header has 7"]),
@@ -199,6 +204,12 @@ def test_a_wrong_pilot_is_refused_at_its_line_and_column(file, row, column, piec
     assert (problem.line, problem.column) == (3, column)
     for piece in pieces:
         assert piece in problem.message
+
+
+def test_equal_devices_are_a_fleet_and_equal_pilots_with_other_seeds_are_pilots(file):
+    assert len(read_fleet(put(file, f"{FLEET},device\n" + "1,1,1,1,pi\n" * 2))) == 2
+    rows = "5,10,1.2,0.9,12,20,1\n5,10,1.2,0.9,12,20,2\n"
+    assert len(read_pilots(put(file, f"{PILOTS},seed\n{rows}"))) == 2
 
 
 def test_a_fleet_given_as_pilots_is_recognised(file):

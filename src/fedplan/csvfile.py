@@ -227,3 +227,14 @@ def number(cell: str) -> float:
         return float(cell) if cell.isascii() and "_" not in cell else math.nan
     except ValueError:
         return math.nan
+
+
+def comma_remedy(cell: str) -> str:
+    """What to say of a cell that is a number but for a comma in it.
+
+    >>> comma_remedy("0,15"), comma_remedy("a,b")
+    (' Write decimals with a point, and thousands without a comma.', '')
+    """
+    if "," in cell and math.isfinite(number(cell.replace(",", ""))):
+        return " Write decimals with a point, and thousands without a comma."
+    return ""

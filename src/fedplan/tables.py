@@ -9,14 +9,25 @@ import reprlib
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import Any, TextIO
+from pathlib import Path
+from typing import TextIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedplan.atomic import draft_of
-from fedplan.csvfile import MOST_PROBLEMS, Cells, Kind, input_error, not_text, number, read_blocks
-from fedplan.errors import InputError, Problem
+from fedplan.csvfile import (
+    MOST_PROBLEMS,
+    Cells,
+    Kind,
+    comma_remedy,
+    input_error,
+    not_text,
+    number,
+    read_blocks,
+)
+from fedplan.errors import Collector, InputError, Problem
+from fedplan.pilotrows import PILOT_COLUMNS, PilotRows
 from fedplan.theory.fleet import (
     MAX_CLIENTS,
     MAX_VALUE,
@@ -28,11 +39,9 @@ from fedplan.theory.fleet import (
 )
 from fedplan.theory.pilots import Pilot
 
-_WHOLE = ("clients_per_round", "local_steps", "seed")
-_LOSSES_AND_ROUNDS = ("upper_loss", "lower_loss", "rounds_to_upper", "rounds_to_lower")
 _KINDS = {
     "fleet": Kind(required=QUANTITIES, optional=("device", "count")),
-    "pilots": Kind(required=(*_WHOLE[:2], *_LOSSES_AND_ROUNDS), optional=("seed",)),
+    "pilots": Kind(required=PILOT_COLUMNS, optional=("seed",)),
 }
 
 _FleetPart = tuple[dict[str, FloatArray], list[str]]  # the numbers by column, and the devices
@@ -49,9 +58,19 @@ def read_fleet(path: str | os.PathLike[str]) -> Fleet:
         raise input_error(error.problems, path) from None
 
 
-def read_pilots(path: str | os.PathLike[str]) -> list[Pilot]:
-    """Read a pilots.csv; InputError carries every problem of the file, with line and column."""
-    return list(chain.from_iterable(read_blocks(path, "pilots", _KINDS, _pilots_part)))
+def read_pilots(path: str | os.PathLike[str], *, num_clients: int | None = None) -> list[Pilot]:
+    """Read a pilots.csv; InputError carries every problem of the file, with line and column.
+
+    num_clients : where it is given, what an estimate for so many clients needs is checked too: at
+        least two pilots, none of them with more clients.
+    """
+    rows = PilotRows()
+    collector = Collector()
+    collector.attempt(lambda: read_blocks(path, "pilots", _KINDS, rows.add))
+    for problem in rows.problems(num_clients):
+        collector.add(replace(problem, source=Path(path).name))
+    collector.finish()
+    return rows.pilots
 
 
 def write_fleet(path: str | os.PathLike[str], fleet: Fleet) -> None:
@@ -109,6 +128,7 @@ def _fleet_part(cells: Cells, at: list[int]) -> tuple[_FleetPart, list[Problem]]
             message = f"{_requirement(name)}, but got {reprlib.repr(cells[name][row])}."
             if name.endswith("_j") and not cells[name][row]:
                 message += " Write 0 where it is unknown."
+            message += comma_remedy(cells[name][row])
             if MAX_VALUE < values[row] < math.inf:
                 message += f" The largest number accepted is {MAX_VALUE:g}."
             problems.append(Problem(line=at[row], column=name, message=message))
@@ -132,26 +152,3 @@ def _plain_fleet_part(names: list[str], lines: list[str]) -> _FleetPart | None:
         return numbers, []
     place = names.index("device")
     return numbers, [line.split(",")[place].strip() for line in lines]
-
-
-def _pilots_part(cells: Cells, at: list[int]) -> tuple[list[Pilot], list[Problem]]:
-    pilots: list[Pilot] = []
-    problems: list[Problem] = []
-    for line, row in zip(at, zip(*cells.values(), strict=True), strict=True):
-        values = {name: _pilot_value(name, cell) for name, cell in zip(cells, row, strict=True)}
-        try:
-            pilots.append(Pilot(**values))
-        except InputError as error:
-            problems += [replace(problem, line=line) for problem in error.problems]
-        if len(problems) >= MOST_PROBLEMS:
-            break
-    return pilots, problems
-
-
-def _pilot_value(name: str, cell: str) -> Any:
-    value = number(cell)
-    if not math.isfinite(value):  # Pilot refuses the cell as it stands, and so names it
-        return None if name == "seed" and not cell else cell
-    if name in _WHOLE and value.is_integer():
-        return int(cell) if cell.isdigit() else int(value)  # a long seed keeps all its digits
-    return value

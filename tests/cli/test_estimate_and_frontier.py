@@ -48,9 +48,9 @@ def test_table_1_gives_the_numbers_the_documentation_states(
 
 def test_pilots_that_fix_nothing_fail_with_advice(fedplan, tmp_path):
     pilots = tmp_path / "pilots.csv"
-    row = "10,20,1.5,1.3,80,150\n"
-    header = "clients_per_round,local_steps,upper_loss,lower_loss,rounds_to_upper,rounds_to_lower\n"
-    pilots.write_text(header + row + row)
+    row = "10,20,1.5,1.3,80,150"
+    header = "clients_per_round,local_steps,upper_loss,lower_loss,rounds_to_upper,rounds_to_lower"
+    pilots.write_text(f"{header},seed\n{row},1\n{row},2\n")
     answer = fedplan("estimate", "--pilots", pilots, "--num-clients", 50, "--format", "json")
     assert answer.code == 1
     assert answer.json["status"] == "unidentified" and answer.json["a0"] is None
@@ -74,7 +74,31 @@ def test_wrong_pilots_are_refused(fedplan, tmp_path, pilots_csv):
     few = fedplan("estimate", "--pilots", pilots_csv, "--num-clients", 10)
     assert few.code == 2 and "num_clients=10" in few.err
     none = fedplan("estimate", "--pilots", pilots_csv, "--num-clients", 0)
-    assert none.code == 2 and "num_clients" in none.err
+    assert none.code == 2 and "--num-clients must be" in none.err
+
+
+def test_everything_wrong_with_pilots_is_said_at_once(fedplan, tmp_path, pilots_csv, fleet_csv):
+    rows = pilots_csv.read_text().splitlines()
+    wrong = ["200,5,1.5,1.3,20,x", "7,9,1.6,1.3,20,30", '5,5,"1,5",1.3,10,20', rows[1]]
+    bad = tmp_path / "bad.csv"
+    bad.write_text("\n".join([*rows, *wrong]))
+    expected = {
+        (8, "clients_per_round"): "clients_per_round=200, num_clients=100",
+        (8, "rounds_to_lower"): "but got 'x'",
+        (10, "upper_loss"): "Write decimals with a point",
+        (11, None): "repeats line 2",
+        (None, None): "1.5 -> 1.3 (lines 2, 3, 4, 5, 6, ...), 1.6 -> 1.3 (line 9)",
+    }
+    for command in (
+        ("estimate", "--num-clients", 100, "--pilots", bad),
+        ("plan", "--fleet", fleet_csv, "--pilots", bad),
+    ):
+        problems = fedplan(*command, "--format", "json").json["error"]["problems"]
+        assert {(one["line"], one["column"]) for one in problems} == expected.keys()
+        for one in problems:
+            assert expected[one["line"], one["column"]] in one["message"]
+    both = fedplan("estimate", "--num-clients", 0, "--pilots", bad).err
+    assert "--num-clients must be" in both and "repeats line 2" in both
 
 
 def test_frontier_lists_points_whose_weights_tile_the_range(fedplan, fleet_csv, tmp_path):

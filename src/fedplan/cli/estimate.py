@@ -48,7 +48,10 @@ def estimate(
 
     collector = Collector()
     collector.attempt(lambda: check_plot(plot))
-    pilots = collector.attempt(lambda: read_pilots(pilots_file)) or []
+    if num_clients < 1:
+        collector.add(f"--num-clients must be an integer >= 1, but got {num_clients}.")
+    known = num_clients if num_clients >= 1 else None
+    pilots = collector.attempt(lambda: read_pilots(pilots_file, num_clients=known)) or []
     collector.finish()
     result = estimate_bound(pilots, num_clients, method=method)
     if plot is not None:

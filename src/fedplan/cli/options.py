@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from fedplan.theory.cost import Prices
     from fedplan.theory.estimation import Estimate, Method
     from fedplan.theory.fleet import Fleet
+    from fedplan.theory.pilots import Pilot
 
 Command = Callable[..., Any]
 
@@ -115,6 +116,7 @@ class Request:
 
     fleet: Fleet
     knowledge: Bound | Estimate
+    pilots: tuple[Pilot, ...]  # those that the knowledge comes from, where it does
     target_gap: float
     relative_to: str | None  # what "rounds" are relative to, where they are not absolute
     energy_weight: float | None
@@ -149,7 +151,8 @@ def read_request(options: dict[str, Any], plot: str | None) -> Request:
         if given:
             collector.add("give --energy-weight or prices, not both.")
     prices = collector.attempt(lambda: Prices(**given)) if given else None
-    knowledge, gap, relative_to = _read_bound(options, fleet, collector)
+    pilots = _read_pilots(options, fleet, collector)
+    knowledge, gap, relative_to = _read_bound(options, fleet, pilots, collector)
     if constraints is not None and "method" in options:
         for problem in method_problems(
             options["method"],
@@ -166,6 +169,7 @@ def read_request(options: dict[str, Any], plot: str | None) -> Request:
     return Request(
         fleet=fleet,
         knowledge=knowledge,
+        pilots=tuple(pilots or ()),
         target_gap=gap,
         relative_to=relative_to,
         energy_weight=None if prices else (weight or 0.0),
@@ -189,10 +193,23 @@ def _read_fleet(options: dict[str, Any], collector: Collector) -> Fleet | None:
     return None
 
 
-def _read_bound(
+def _read_pilots(
     options: dict[str, Any], fleet: Fleet | None, collector: Collector
-) -> tuple[Bound | Estimate | None, float, str | None]:
+) -> list[Pilot] | None:
     from fedplan.tables import read_pilots
+
+    path, num_clients = options["pilots_file"], None if fleet is None else len(fleet)
+    if path is None:
+        return None
+    return collector.attempt(lambda: read_pilots(path, num_clients=num_clients))
+
+
+def _read_bound(
+    options: dict[str, Any],
+    fleet: Fleet | None,
+    pilots: list[Pilot] | None,
+    collector: Collector,
+) -> tuple[Bound | Estimate | None, float, str | None]:
     from fedplan.theory.convergence import Bound, target_gap_problems
     from fedplan.theory.estimation import estimate_bound
     from fedplan.theory.example import EXAMPLE_BOUND
@@ -214,7 +231,6 @@ def _read_bound(
         return parsed, 1.0 if gap is None else gap, None if gap else "a target gap of 1"
     if options["pilots_file"] is None:
         return EXAMPLE_BOUND, 1.0, "b0 = 1 and a target gap of 1"
-    pilots = collector.attempt(lambda: read_pilots(options["pilots_file"]))
     if pilots is None or fleet is None:
         return None, 1.0, None
     # The paper's method is the whole of Algorithm 2, its averaging over pairs included.

@@ -90,9 +90,7 @@ def _read_basis(store_url: str, options: dict[str, Any]) -> Basis:
         )
     convergence = example.convergence
     if (path := options["pilots_file"]) is not None:
-        from fedplan.tables import read_pilots
-
-        convergence = piloted(path, tuple(read_pilots(path)))
+        convergence = piloted(path, request.pilots)
     elif options["ratio"] is not None or options["bound"] is not None:
         from fedplan.theory.convergence import Bound
 

@@ -82,8 +82,9 @@ _RULES = {
 }
 _ORDERED = (
     ("lower_loss", "upper_loss", "Give the higher of the two losses as upper_loss."),
-    ("rounds_to_upper", "rounds_to_lower", "Set the two losses further apart."),
+    ("rounds_to_upper", "rounds_to_lower", "Swap them: the upper loss is reached first."),
 )
+_APART = "Set the two losses further apart."
 
 
 def _problems(values: dict[str, Any]) -> list[Problem]:
@@ -95,9 +96,10 @@ def _problems(values: dict[str, Any]) -> list[Problem]:
         if not rule.fits(values[name])
     ]
     wrong = {problem.column for problem in problems}
-    for low, high, remedy in _ORDERED:
+    for low, high, swapped in _ORDERED:
         if wrong.isdisjoint((low, high)) and not values[low] < values[high]:
             got = f"{low}={values[low]}, {high}={values[high]}"
+            remedy = _APART if values[low] == values[high] else swapped
             message = f"`{low} < {high}` must hold, but got {got}. {remedy}"
             problems.append(Problem(column=low, message=message))
     return problems
