@@ -6,6 +6,7 @@ import math
 import re
 import sqlite3
 import struct
+import time
 import zlib
 from contextlib import closing
 from dataclasses import replace
@@ -99,6 +100,33 @@ def test_a_round_saved_again_is_the_last(store):
     for record in (*run.rounds, run.rounds[2]):
         store.save_round(EXPERIMENT, 2, 5, 0, record)
     assert store.find_run(EXPERIMENT, 2, 5, 0).rounds == run.rounds[:3]
+
+
+def test_a_run_saved_whole_goes_on_round_by_round(store):
+    run = make_run(rounds=5)
+    store.save_run(EXPERIMENT, replace(run, rounds=run.rounds[:4]))
+    for record in run.rounds[3:]:  # the last round again, after a crash
+        store.save_round(EXPERIMENT, 2, 5, 0, record)
+    assert store.find_run(EXPERIMENT, 2, 5, 0) == replace(run, status="unfinished", message="")
+
+
+def test_a_round_is_saved_as_quickly_late_in_a_run_as_early(store):
+    record = replace(make_run().rounds[0], cohort=tuple(range(500)))
+
+    def fastest(rounds: range) -> float:
+        taken = []
+        for number in rounds:
+            start = time.perf_counter()
+            store.save_round(EXPERIMENT, 500, 5, 0, replace(record, round=number))
+            taken.append(time.perf_counter() - start)
+        return min(taken)
+
+    early = fastest(range(50))
+    store.save_run(EXPERIMENT, RunRecord(
+        clients_per_round=500, local_steps=5, seed=0, status="unfinished",
+        rounds=tuple(replace(record, round=number) for number in range(2000)),
+    ))  # fmt: skip
+    assert fastest(range(2000, 2050)) < 10 * early  # packed anew every round, it takes 100 times
 
 
 def test_a_run_that_has_ended_takes_the_place_of_the_same_unfinished(store):

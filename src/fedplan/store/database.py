@@ -7,7 +7,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from fedplan.errors import FedplanError, InputError, Problem
@@ -106,21 +106,22 @@ class Database:
 
     def _open_to_read(self) -> sqlite3.Connection:
         """Open what there is; what is not there reads as an empty store, and stays so."""
-        if self._size():
-            connection = self._connect(self._mode_to_read())
-            with _closed_on_error(connection):
-                with _whole(connection, "BEGIN"):
-                    version = self._check(connection)
-                if version == len(schema.MIGRATIONS):
-                    connection.execute("PRAGMA query_only = ON")
-                    return connection
-                if version:
-                    message = "was written by an older fedplan. Copy it, then open it to write."
-                    raise self._wrong(message)
-            connection.close()
-        connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-        self._migrate(connection)
+        connection = self._stored() or _in_memory()
+        with _closed_on_error(connection):
+            with _whole(connection, "BEGIN"):
+                version = self._check(connection)
+            if version < len(schema.MIGRATIONS):
+                # The tables that an older store lacks are made in a copy.
+                with closing(connection):
+                    copy = _in_memory()
+                    connection.backup(copy)
+                connection = copy
+                self._migrate(connection)
+            connection.execute("PRAGMA query_only = ON")
         return connection
+
+    def _stored(self) -> sqlite3.Connection | None:
+        return self._connect(self._mode_to_read()) if self._size() else None
 
     def _size(self) -> int:
         try:
@@ -198,6 +199,10 @@ class Database:
 
     def _wrong(self, message: str) -> InputError:
         return InputError(Problem(source=f"store {self._path}", message=message))
+
+
+def _in_memory() -> sqlite3.Connection:
+    return sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
 
 
 def _may_write(path: Path) -> bool:

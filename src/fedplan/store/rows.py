@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import sqlite3
-from collections.abc import Iterator, Sequence
-from dataclasses import astuple, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import astuple
 from datetime import UTC, datetime
-from itertools import groupby
+from itertools import groupby, repeat
 from typing import Any
 
 from fedplan.records import Observation, RoundRecord, RunRecord
@@ -43,32 +44,29 @@ def insert_run(
 
 
 def append_round(connection: sqlite3.Connection, key: tuple[int, ...], record: RoundRecord) -> None:
-    """Make a round the last of a run, which is unfinished then; the run begins where it has not."""
+    """Make a round the last of a run, which is unfinished then; the run begins where it has not.
+
+    It takes as long whatever the number of rounds before, but for two sums.
+    """
     row = connection.execute(
-        "SELECT id, members FROM runs JOIN cohorts ON cohorts.run = runs.id "
+        "SELECT id FROM runs "
         "WHERE (experiment, clients_per_round, local_steps, seed) = (?, ?, ?, ?)",
         key,
     ).fetchone()
-    if row is None:
-        cohorts: list[tuple[int, ...]] = []
-        id_ = insert_run(connection, key, _unfinished(key), pack_cohorts(cohorts))
-    else:
-        id_, cohorts = row[0], unpack_cohorts(row[1])
+    id_ = row[0] if row else insert_run(connection, key, _unfinished(key), pack_cohorts([]))
     for table in ("rounds", "observations"):
         connection.execute(
             f"DELETE FROM {table} WHERE run = ? AND round >= ?",  # noqa: S608
             (id_, int(record.round)),
         )
-    _insert_rounds(connection, id_, [record])
-    (count,) = connection.execute("SELECT count(*) FROM rounds WHERE run = ?", (id_,)).fetchone()
-    cohorts = [*cohorts[: count - 1], record.cohort]
-    connection.execute("UPDATE cohorts SET members = ? WHERE run = ?", (pack_cohorts(cohorts), id_))
-    rounds = _round_records(_rounds(connection, id_), cohorts, {})
-    so_far = replace(_unfinished(key), rounds=tuple(rounds))
+    _insert_rounds(connection, id_, [record], [pack_cohorts([record.cohort])])
+    spent = connection.execute("SELECT seconds, joules FROM rounds WHERE run = ?", (id_,))
+    time_s, energy_j = (math.fsum(map(float, column)) for column in zip(*spent, strict=True))
     connection.execute(
-        "UPDATE runs SET status = ?, message = '', num_rounds = ?, final_loss = ?, "
-        "time_s = ?, energy_j = ? WHERE id = ?",
-        (so_far.status, so_far.num_rounds, *_totals(so_far), id_),
+        "UPDATE runs SET status = 'unfinished', message = '', num_rounds = ?, time_s = ?, "
+        "energy_j = ?, final_loss = (SELECT loss FROM rounds WHERE run = runs.id "
+        "AND loss IS NOT NULL ORDER BY round DESC LIMIT 1) WHERE id = ?",
+        (int(record.round), *map(pack_number, (time_s, energy_j)), id_),
     )
 
 
@@ -88,12 +86,19 @@ def _totals(run: RunRecord) -> Iterator[float | str | None]:
 
 
 def _insert_rounds(
-    connection: sqlite3.Connection, id_: int | None, records: Sequence[RoundRecord]
+    connection: sqlite3.Connection,
+    id_: int | None,
+    records: Sequence[RoundRecord],
+    cohorts: Iterable[bytes | None] = repeat(None),
 ) -> None:
+    """Write rounds; `cohorts` of those whose cohort is not among the run's."""
     connection.executemany(
-        "INSERT INTO rounds (run, round, loss, accuracy, seconds, joules) "
-        "VALUES (?, ?, ?, ?, ?, ?)",
-        ((id_, int(record.round), *map(pack_number, _measured(record))) for record in records),
+        "INSERT INTO rounds (run, round, loss, accuracy, seconds, joules, cohort) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (
+            (id_, int(record.round), *map(pack_number, _measured(record)), cohort)
+            for record, cohort in zip(records, cohorts, strict=False)
+        ),
     )
     connection.executemany(
         "INSERT INTO observations (run, round, place, client, local_steps, train_seconds, "
@@ -119,7 +124,11 @@ def read_run(connection: sqlite3.Connection, row: tuple[Any, ...]) -> RunRecord:
     """A run with all its rounds, from its id, setting, status and message."""
     id_, clients_per_round, local_steps, seed, status, message = row
     (blob,) = connection.execute("SELECT members FROM cohorts WHERE run = ?", (id_,)).fetchone()
-    rounds = _rounds(connection, id_)
+    rounds = connection.execute(
+        "SELECT round, loss, accuracy, seconds, joules, cohort FROM rounds WHERE run = ? "
+        "ORDER BY round",
+        (id_,),
+    )
     return RunRecord(
         clients_per_round=clients_per_round,
         local_steps=local_steps,
@@ -127,13 +136,6 @@ def read_run(connection: sqlite3.Connection, row: tuple[Any, ...]) -> RunRecord:
         status=status,
         rounds=tuple(_round_records(rounds, unpack_cohorts(blob), _observations(connection, id_))),
         message=message,
-    )
-
-
-def _rounds(connection: sqlite3.Connection, id_: int | None) -> sqlite3.Cursor:
-    return connection.execute(
-        "SELECT round, loss, accuracy, seconds, joules FROM rounds WHERE run = ? ORDER BY round",
-        (id_,),
     )
 
 
@@ -165,12 +167,13 @@ def _round_records(
     cohorts: list[tuple[int, ...]],
     observations: dict[int, tuple[Observation, ...]],
 ) -> Iterator[RoundRecord]:
-    for (round_, loss, accuracy, seconds, joules), cohort in zip(rows, cohorts, strict=True):
+    # Rounds that were saved by themselves come after those that the run was saved with.
+    for place, (round_, loss, accuracy, seconds, joules, own) in enumerate(rows):
         yield RoundRecord(
             round=round_,
             loss=unpack_number(loss),
             accuracy=unpack_number(accuracy),
-            cohort=cohort,
+            cohort=cohorts[place] if own is None else unpack_cohorts(own)[0],
             seconds=float(seconds),
             joules=float(joules),
             observations=observations.get(round_, ()),

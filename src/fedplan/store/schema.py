@@ -96,4 +96,7 @@ _SECOND = (
     """,
 )
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _SECOND)
+# Who took part in a round that is saved by itself: a run's blob would be packed anew every round.
+_THIRD = ("ALTER TABLE rounds ADD COLUMN cohort BLOB",)
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _SECOND, _THIRD)
