@@ -64,5 +64,6 @@ def test_what_cannot_be_is_refused(fedplan, store, words, message):
 
 
 def test_a_store_without_live_runs_says_so(fedplan, tmp_path):
+    Store(f"sqlite:///{tmp_path}/none.db").close()
     answer = fedplan("profile", "--fleet-from", f"sqlite:///{tmp_path}/none.db")
     assert answer.code == 2 and "was trained on real devices" in answer.err

@@ -96,8 +96,9 @@ def test_a_store_that_is_not_there_is_not_made(fedplan, tmp_path):
 
 
 def test_wrong_words_are_all_reported_before_any_work(fedplan, tmp_path):
-    answer = fedplan("plot", "nothing", "-o", tmp_path / "plot.gif")
-    assert answer.code == 2 and ".png" in answer.err and "nothing" in answer.err
+    store = f"sqlite:///{tmp_path}/none.db"
+    answer = fedplan("plot", "nothing", "-o", tmp_path / "plot.gif", "--store", store)
+    assert answer.code == 2 and ".png" in answer.err and "is not there" in answer.err
 
 
 def test_a_study_that_failed_is_drawn_as_far_as_it_got(fedplan, url, tmp_path):

@@ -39,15 +39,78 @@ def study(path):
         return store.studies()[1]
 
 
-@pytest.mark.parametrize("words", [(), ("--format", "json")])
-def test_a_store_that_is_not_there_lists_as_empty_and_is_not_made(fedplan, path, words):
-    answer = fedplan("list", *words)
-    assert answer.code == 0 and answer.err == "" and not path.exists()
-    if words:
-        expected = {"success": True, "store": "sqlite:///fedplan.db"}
-        assert answer.json == expected | {"studies": [], "experiments": []}
-    else:
-        assert answer.out == "Nothing is stored in sqlite:///fedplan.db yet.\n"
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("list",),
+        ("show", "demo"),
+        ("export", "demo", "-o", "a.csv"),
+        ("plot", "demo", "-o", "a.png"),
+        ("report", "demo", "-o", "a.html"),
+        ("profile", "--fleet-from", "sqlite:///fedplan.db"),
+    ],
+)
+def test_a_store_that_is_not_there_is_refused_and_not_made(fedplan, path, command):
+    answer = fedplan(*command, "--format", "json")
+    assert answer.code == 2 and not path.exists()
+    (problem,) = answer.json["error"]["problems"]
+    assert problem["source"] == "store fedplan.db" and "`fedplan run`" in problem["message"]
+
+
+def test_an_empty_store_lists_nothing(fedplan, path):
+    with Store():
+        pass
+    assert fedplan("list").out == "Nothing is stored in sqlite:///fedplan.db yet.\n"
+    expected = {"success": True, "store": "sqlite:///fedplan.db", "studies": [], "experiments": []}
+    assert fedplan("list", "--format", "json").json == expected
+
+
+@pytest.fixture
+def two_studies(fedplan, path):
+    """The demo twice, with a limit the second time, and a sweep of it: one experiment."""
+    assert fedplan("run", "seeds=2", "-q").code == 0
+    assert fedplan("run", "seeds=2", "deadline-s=1", "-q").code == 3
+    words = ("sweep", "demo", "seeds=2", "clients-per-round=5,20", "local-steps=40", "-q")
+    assert fedplan(*words).code == 0
+
+
+def test_studies_of_one_name_are_told_apart_and_count_their_own_runs(fedplan, two_studies):
+    plain, limited, swept = fedplan("list", "--format", "json").json["studies"]
+    assert {plain["name"], limited["name"], swept["name"]} == {"demo"}
+    assert "deadline-s" not in plain["differs"] and limited["differs"]["deadline-s"] == "1.0"
+    assert swept["differs"]["clients-per-round"] == "[5, 20]"
+    assert (plain["num_runs"], limited["num_runs"], swept["num_runs"]) == (4 + 2, 4, 4)
+    assert "deadline-s=1.0" in fedplan("list").out
+    shown = fedplan("show", limited["fingerprint"][:12], "--runs", "--format", "json").json
+    assert shown["configuration"]["objective"]["deadline-s"] == 1.0
+    assert len(shown["runs"]) == shown["num_runs"] == 4
+    assert {run["made_for"] for run in shown["runs"]} == {"pilot"}
+
+
+def test_show_says_in_words_what_was_decided_and_what_runs_were_for(fedplan, two_studies):
+    plain, _, swept = fedplan("list", "--format", "json").json["studies"]
+    runs = fedplan("show", plain["fingerprint"], "--runs", "--format", "json").json["runs"]
+    text = fedplan("show", plain["fingerprint"], "--runs").out
+    assert "2 of 2 runs reached the target" in text and "{" not in text
+    assert "20 clients, 54 steps, seed 1000000: 15 rounds, loss 0.8476" in text
+    table = [line.split() for line in text.splitlines()]
+    for run in runs:
+        key = [str(run[name]) for name in ("clients_per_round", "local_steps", "seed")]
+        (line,) = (words for words in table if words[:3] == key)
+        if run["made_for"] == "pilot" and run["status"] == "target":
+            assert line[-4:] == ["pilot", "its", "own", "loss"]
+        else:
+            assert line[-2:] == [run["made_for"], run["status"]]
+    assert "cost least" in fedplan("show", swept["fingerprint"]).out
+    whole = fedplan("show", plain["experiment"], "--runs", "--format", "json").json["runs"]
+    assert [run["made_for"] for run in whole].count("sweep") == 4 and len(whole) == 10
+
+
+def test_runs_whose_end_belongs_to_the_experiment_are_found(fedplan, path):
+    assert fedplan("run", "seeds=2", "evaluate-every=2", "-q").code == 0
+    answer = fedplan("show", "demo", "--runs", "--format", "json").json
+    roles = [run["made_for"] for run in answer["runs"]]
+    assert roles.count("training") == 2 and roles.count("pilot") == len(answer["steps"]["pilots"])
 
 
 def test_list_counts_the_runs_of_studies_and_experiments(fedplan, study):
@@ -80,7 +143,7 @@ def test_show_has_settings_decisions_and_runs(fedplan, study):
             assert shown[name] == getattr(run, name)
     assert fedplan("show", "demo", "--format", "json").json["runs"] is None
     table = fedplan("show", "demo", "--runs").out
-    for words in ("demo", "training.rounds", "[bold]as it is", "plan.local_steps", "final loss"):
+    for words in ("demo", "training.rounds", "[bold]as it is", "3 clients, 7 steps", "final loss"):
         assert words in table
     assert "final loss" not in fedplan("show", "demo").out
 

@@ -6,8 +6,7 @@ import click
 
 from fedplan.cli.options import store_options
 from fedplan.cli.output import print_json
-from fedplan.cli.stored import find_stored
-from fedplan.errors import Collector
+from fedplan.cli.stored import one_stored
 
 
 @click.command()
@@ -27,15 +26,9 @@ def export(name: str, output: str, store_url: str, output_format: str) -> None:
       fedplan export demo --output demo.csv
       fedplan export 3f2a --output runs.parquet
     """
-    from fedplan.store import Store, check_export, export_runs
+    from fedplan.store import check_export, export_runs
 
-    collector = Collector()
-    with Store(store_url, readonly=True) as store:
-        collector.attempt(lambda: check_export(output))
-        entry = collector.attempt(lambda: find_stored(store, name, store_url))
-        collector.finish()
-        if entry is None:
-            raise AssertionError("what is not found is a noted problem")
+    with one_stored(store_url, name, lambda: check_export(output)) as (store, entry):
         num_runs = export_runs(store, entry, output)
     if output_format == "json":
         print_json({"success": True, "output": output, "num_runs": num_runs})

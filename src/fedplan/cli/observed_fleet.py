@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fedplan.cli.output import check_file, console, print_json, small
-from fedplan.cli.stored import find_stored
+from fedplan.cli.stored import find_stored, open_stored
 from fedplan.errors import InputError
 
 if TYPE_CHECKING:
@@ -22,11 +22,10 @@ _MOST_SHOWN = 10  # observations that were not believed
 
 def show_fleet(url: str, study: str | None, output: str | None, output_format: str) -> None:
     """Print what the devices cost, and write their fleet.csv; of the latest study without one."""
-    from fedplan.store import Store
     from fedplan.tables import write_fleet
 
     check_file(output, (".csv",))
-    with Store(url, readonly=True) as store:
+    with open_stored(url) as store:
         name, devices = _find(store, url, study)
     fleet = devices.fleet
     if output is not None:

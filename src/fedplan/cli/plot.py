@@ -6,8 +6,7 @@ import click
 
 from fedplan.cli.options import store_options
 from fedplan.cli.output import check_plot, print_json, save_plot
-from fedplan.cli.stored import find_stored
-from fedplan.errors import Collector
+from fedplan.cli.stored import one_stored
 
 
 @click.command()
@@ -30,16 +29,7 @@ def plot(name: str, output: str, store_url: str, output_format: str) -> None:
       fedplan plot 3f2a -o study.html
       fedplan plot digits --store sqlite:///runs/fedplan.db -o digits.svg
     """
-    from fedplan.store import Store
-
-    collector = Collector()
-    with Store(store_url, readonly=True) as store:
-        collector.attempt(lambda: check_plot(output))
-        entry = collector.attempt(lambda: find_stored(store, name, store_url))
-        collector.finish()
-        if entry is None:
-            raise AssertionError("what is not found is a noted problem")
-
+    with one_stored(store_url, name, lambda: check_plot(output)) as (store, entry):
         from fedplan.studies.picture import recalled_figure
         from fedplan.studies.recalling import recall
 

@@ -6,8 +6,7 @@ import click
 
 from fedplan.cli.options import store_options
 from fedplan.cli.output import check_file, print_json
-from fedplan.cli.stored import find_stored
-from fedplan.errors import Collector
+from fedplan.cli.stored import one_stored
 
 
 @click.command()
@@ -33,16 +32,7 @@ def report(name: str, output: str, store_url: str, output_format: str) -> None:
       fedplan report demo -o demo.html
       fedplan report 3f2a --store sqlite:///runs/fedplan.db -o study.html
     """
-    from fedplan.store import Store
-
-    collector = Collector()
-    with Store(store_url, readonly=True) as store:
-        collector.attempt(lambda: check_file(output, (".html",)))
-        entry = collector.attempt(lambda: find_stored(store, name, store_url))
-        collector.finish()
-        if entry is None:
-            raise AssertionError("what is not found is a noted problem")
-
+    with one_stored(store_url, name, lambda: check_file(output, (".html",))) as (store, entry):
         from fedplan.studies.recalling import recall
         from fedplan.web.report import write_report
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import click
+from click.core import ParameterSource
 
 from fedplan.cli.options import is_nothing_given, problem_options, read_request, store_option
 from fedplan.errors import FedplanError, InputError
@@ -71,9 +72,15 @@ def _read_basis(store_url: str, options: dict[str, Any]) -> Basis:
     from dataclasses import replace
 
     from fedplan.store import Store
+    from fedplan.store.database import path_of
     from fedplan.web.basis import Convergence, Devices, example_basis, piloted
 
     Store(store_url, readonly=True).close()  # a wrong address is said now, not on the page
+    source = click.get_current_context().get_parameter_source("store_url")
+    if source != ParameterSource.DEFAULT and not path_of(store_url).exists():
+        click.echo(
+            f"There is no {path_of(store_url)} yet: its runs are shown once it is.", err=True
+        )
     example = example_basis(store_url)
     if is_nothing_given(options):
         return example

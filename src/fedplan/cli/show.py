@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fedplan.cli.decided import decided
 from fedplan.cli.options import store_options
 from fedplan.cli.output import console, joules, print_json, seconds
-from fedplan.cli.stored import find_stored, flat, local_time, short
+from fedplan.cli.stored import flat, local_time, one_stored, short
+from fedplan.cli.study_runs import ended_by, runs_of_experiment, runs_of_study
 
 if TYPE_CHECKING:
     from fedplan.store import ExperimentEntry, RunEntry, StudyEntry
@@ -32,23 +34,28 @@ def show(name: str, with_runs: bool, store_url: str, output_format: str) -> None
       fedplan show 3f2a --runs
       fedplan show demo --runs --format json
     """
-    from fedplan.store import Store, StudyEntry, describe
+    from fedplan.store import StudyEntry, describe
 
-    with Store(store_url, readonly=True) as store:
-        entry = find_stored(store, name, store_url)
+    with one_stored(store_url, name) as (store, entry):
         known = describe(store, entry)
-        experiment = entry.experiment if isinstance(entry, StudyEntry) else entry
-        runs = store.runs(experiment.settings) if with_runs else None
+        if isinstance(entry, StudyEntry):
+            runs = runs_of_study(store, entry, store.experiments())
+        else:
+            runs = runs_of_experiment(store, entry, store.studies())
     if output_format == "json":
-        listed = None if runs is None else [asdict(run) for run in runs]
-        print_json({"success": True, **known, "runs": listed})
+        listed = [{**asdict(run), "made_for": role or None} for run, role in runs]
+        print_json(
+            {"success": True, **known, "num_runs": len(runs), "runs": listed if with_runs else None}
+        )
     else:
-        _print_facts(entry, known)
-        if runs:
+        _print_facts(entry, known, len(runs))
+        if with_runs and runs:
             _print_runs(runs)
 
 
-def _print_facts(entry: StudyEntry | ExperimentEntry, known: Mapping[str, Any]) -> None:
+def _print_facts(
+    entry: StudyEntry | ExperimentEntry, known: Mapping[str, Any], num_runs: int
+) -> None:
     from rich.markup import escape
     from rich.table import Table
 
@@ -62,19 +69,26 @@ def _print_facts(entry: StudyEntry | ExperimentEntry, known: Mapping[str, Any]) 
     else:
         facts.add_row("experiment", f"[bold]{short(entry.fingerprint)}[/]")
         facts.add_row("made", local_time(entry.created))
-    facts.add_row("runs", f"{entry.num_runs:,}")
+    shared = f", of {entry.num_runs:,} of its experiment" if "name" in known else ""
+    facts.add_row("runs", f"{num_runs:,}{shared}")
     out.print(facts)
-    for title in ("configuration", "settings", "steps"):
-        if known.get(title):
-            rows = Table.grid(padding=(0, 3))
-            for key, value in flat(known[title]):
-                rows.add_row(f"  {escape(key)}", escape(value))
-            out.print(f"\n{'decided' if title == 'steps' else title}")
+    for title, lines in (
+        ("configuration", flat(known.get("configuration", {}))),
+        ("settings", flat(known.get("settings", {}))),
+        ("decided", decided(known.get("steps", {}))),
+    ):
+        rows = Table.grid(padding=(0, 3))
+        for key, value in lines:
+            rows.add_row(f"  {escape(key)}", escape(value))
+        if rows.row_count:
+            out.print(f"\n{title}")
             out.print(rows)
 
 
-def _print_runs(runs: list[RunEntry]) -> None:
+def _print_runs(made: list[tuple[RunEntry, str]]) -> None:
     from rich.table import Table
+
+    runs = [run for run, _ in made]
 
     columns: dict[str, Callable[[RunEntry], str]] = {
         "K": lambda run: f"{run.clients_per_round:,}",
@@ -90,9 +104,11 @@ def _print_runs(runs: list[RunEntry]) -> None:
     table = Table(box=None)
     for name in columns:
         table.add_column(name, justify="right")
-    table.add_column("ended by")
-    for run in runs:
-        table.add_row(*(shown(run) for shown in columns.values()), run.status)
+    for name in ("made for", "ended by"):
+        table.add_column(name)
+    for run, role in made:
+        cells = (shown(run) for shown in columns.values())
+        table.add_row(*cells, role or "-", ended_by(run, role))
     out = console()
     out.print()
     out.print(table)

@@ -1,19 +1,52 @@
-"""What the commands on a store share: finding by name, and writing it out."""
+"""What the commands on a store share: opening it, finding by name, and writing it out."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from fedplan.errors import InputError
+from fedplan.errors import Collector, InputError, Problem
 
 if TYPE_CHECKING:
     from fedplan.store import ExperimentEntry, Store, StudyEntry
 
 _DIGITS = 12
+
+
+def open_stored(url: str) -> Store:
+    """The store, to read; one that is not there is refused."""
+    from fedplan.store import Store
+    from fedplan.store.database import path_of
+
+    store = Store(url, readonly=True)  # says first what is wrong with the URL
+    if not path_of(url).exists():
+        store.close()
+        message = "is not there. Check the URL; `fedplan run` and `fedplan sweep` make a store."
+        raise InputError(Problem(source=f"store {path_of(url)}", message=message))
+    return store
+
+
+@contextmanager
+def one_stored(
+    url: str, name: str, *checks: Callable[[], None]
+) -> Iterator[tuple[Store, StudyEntry | ExperimentEntry]]:
+    """The store, to read, and what has this name in it; every problem is said at once."""
+    collector = Collector()
+    for check in checks:
+        collector.attempt(check)
+    if (store := collector.attempt(lambda: open_stored(url))) is None:
+        collector.finish()
+        raise AssertionError("what cannot be opened is a noted problem")
+    with store:
+        entry = collector.attempt(lambda: find_stored(store, name, url))
+        collector.finish()
+        if entry is None:
+            raise AssertionError("what is not found is a noted problem")
+        yield store, entry
 
 
 def find_stored(store: Store, name: str, url: str) -> StudyEntry | ExperimentEntry:

@@ -1,0 +1,82 @@
+"""Which runs of an experiment a study has made use of, and what for.
+
+Runs belong to an experiment, which studies share; a study's own follow from what it says and what
+it has decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fedplan.store import ExperimentEntry, RunEntry, Store, StudyEntry
+
+Key = tuple[int, int, int]  # K, E and the seed
+
+
+def runs_of_study(
+    store: Store, study: StudyEntry, experiments: Iterable[ExperimentEntry]
+) -> list[tuple[RunEntry, str]]:
+    """The study's runs, each with what it was made for: "pilot", "training" or "sweep".
+
+    All runs of its experiment, for "", where nothing tells its own: it had no study file.
+    """
+    runs = [
+        run
+        for experiment in experiments
+        if _without_stop(experiment.settings) == study.experiment.settings
+        for run in store.runs(experiment.settings)
+    ]
+    if not _has_file(study):
+        return [(run, "") for run in runs]
+    roles = _roles(study, store.steps(study))
+    # Where a run's end belongs to the experiment, a pilot that went on is there twice.
+    longest = {_key(run): run for run in sorted(runs, key=lambda run: run.num_rounds)}
+    return [(run, roles[key]) for key, run in sorted(longest.items()) if key in roles]
+
+
+def runs_of_experiment(
+    store: Store, experiment: ExperimentEntry, studies: Iterable[StudyEntry]
+) -> list[tuple[RunEntry, str]]:
+    """All its runs, each with what the first of its studies that has it made it for."""
+    roles: dict[Key, str] = {}
+    for study in studies:
+        if _has_file(study) and study.experiment.settings == _without_stop(experiment.settings):
+            roles = _roles(study, store.steps(study)) | roles
+    return [(run, roles.get(_key(run), "")) for run in store.runs(experiment.settings)]
+
+
+def ended_by(run: RunEntry, role: str) -> str:
+    """What a run ended by; a pilot's target is a loss of its own, above that of the study."""
+    return "its own loss" if (role, run.status) == ("pilot", "target") else run.status
+
+
+def _has_file(study: StudyEntry) -> bool:
+    """Whether it was begun from a study file, and so has the tables and steps of one."""
+    return {"task", "training"} <= study.configuration.keys()
+
+
+def _roles(study: StudyEntry, steps: Mapping[str, Any]) -> dict[Key, str]:
+    training = study.configuration["training"]
+    first = training["first-seed"]
+    seeds = range(first, first + training["seeds"])
+    clients, local_steps = training["clients-per-round"], training["local-steps"]
+    roles: dict[Key, str] = {}
+    if isinstance(clients, list) and isinstance(local_steps, list):
+        roles |= dict.fromkeys(product(clients, local_steps, seeds), "sweep")
+    if plan := steps.get("plan"):
+        setting = plan["clients_per_round"], plan["local_steps"]
+        roles |= {(*setting, seed): "training" for seed in seeds}
+    for one in steps.get("pilots", ()):
+        roles[one["clients_per_round"], one["local_steps"], one["seed"]] = "pilot"
+    return roles
+
+
+def _key(run: RunEntry) -> Key:
+    return run.clients_per_round, run.local_steps, run.seed
+
+
+def _without_stop(settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in settings.items() if key != "stop"}
