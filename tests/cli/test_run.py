@@ -41,6 +41,13 @@ def test_the_table_shows_pilots_prediction_and_measurement(fedplan, store):
         assert words in result.out
 
 
+@pytest.mark.parametrize(("weight", "unit"), [("0", "s"), ("0.5", "weighted s and J"), ("1", "J")])
+def test_costs_are_in_what_counts(fedplan, store, tmp_path, weight, unit):
+    page = tmp_path / "demo.md"
+    words = ("run", "seeds=1", f"energy-weight={weight}", "--store", store, "--report", page, "-q")
+    assert f"cost ({unit})" in fedplan(*words).out and f"cost ({unit})" in page.read_text()
+
+
 def test_a_plot_is_drawn(fedplan, store, tmp_path):
     picture = tmp_path / "demo.png"
     assert fedplan("run", "seeds=1", "--store", store, "--plot", picture, "-q").code == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+import re
 from dataclasses import replace
 
 import pytest
@@ -137,6 +138,10 @@ def test_messages_say_what_to_change(tmp_path):
     steps = "local-steps=10"
     assert "Allow more rounds (now 2), or raise target-loss" in message("rounds=2", steps)
     assert "lower learning-rate (now 1e+38)" in message("learning-rate=1e38", steps)
+    two = message("seeds=2", steps)
+    assert re.search(
+        r"by half of the seeds\. By the other half, .* costs [\d.]+ s on average\.", two
+    )
     alone = message("seeds=1", steps)
     assert "add seeds" in alone and "1 of 1 settings reached the loss 1.2." in alone
     for words in ("smallest clients-per-round", "smallest local-steps"):

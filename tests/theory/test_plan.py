@@ -92,6 +92,9 @@ def test_only_the_ratio_of_prices_decides():
         assert dear.prediction.cost == pytest.approx(7 * cheap.prediction.cost)
         assert weighted.prediction.cost == pytest.approx(750 * cheap.prediction.cost)
         assert (cheap.unit, weighted.unit) == ("money", "weighted s and J")
+        alone = [make_plan(fleet, bound, energy_weight=weight) for weight in (0, 1)]
+        assert [plan.unit for plan in alone] == ["s", "J"]
+        assert alone[0].prediction.cost == alone[0].prediction.time_s
 
 
 def test_time_alone_is_the_default():

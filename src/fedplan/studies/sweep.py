@@ -178,7 +178,7 @@ def _deviation(values: Sequence[float]) -> float:
 
 
 def empirical_optimum(runs: Sequence[RunSummary], objective: Objective) -> Cell | None:
-    """The (K, E) cheapest on every other seed, at what it costs on the seeds between.
+    """The (K, E) cheapest by half of the seeds, every other one, at what it costs by the rest.
 
     Chosen and priced on the same seeds, the cheapest of many cells would look cheaper than it is.
     Of a sweep that has not ended, the seeds that all cells have count. None where no cell arrives
@@ -226,8 +226,8 @@ def _message(
         )
     words = f"K={best.clients_per_round:,}, E={best.local_steps:,} costs least"
     if training.seeds > 1:
-        words += f" on every other seed, and {best.cost:.4g} {experiment.objective.unit}"
-        words += " on the seeds between."
+        words += " by half of the seeds. By the other half, which had no say in the choice, it "
+        words += f"costs {best.cost:.4g} {experiment.objective.unit} on average."
     else:
         words += " on the one seed tried; add seeds to see how far to trust it."
     return " ".join([words, counted, *_edges(grid, best, experiment.num_clients)])

@@ -15,6 +15,7 @@ from fedplan.theory.memory import rank
 
 SECONDS_PER_HOUR = 3600.0
 JOULES_PER_KWH = 3.6e6
+WEIGHTED = "weighted s and J"  # the unit of costs that weigh both
 
 
 def energy_weight_problem(energy_weight: float) -> str:
@@ -32,7 +33,7 @@ class Objective:
     per_second: float
     per_joule: float
     per_client_round: float = 0.0
-    unit: str = "weighted s and J"
+    unit: str = WEIGHTED
 
     def __post_init__(self) -> None:
         rates = (self.per_second, self.per_joule, self.per_client_round)
@@ -45,10 +46,13 @@ class Objective:
 
         >>> Objective.weighted(0.25)
         Objective(per_second=0.75, per_joule=0.25, per_client_round=0.0, unit='weighted s and J')
+        >>> Objective.weighted(0.0).unit, Objective.weighted(1.0).unit
+        ('s', 'J')
         """
         if not 0 <= energy_weight <= 1:
             raise InputError(energy_weight_problem(energy_weight))
-        return cls(per_second=1.0 - energy_weight, per_joule=float(energy_weight))
+        unit = {0.0: "s", 1.0: "J"}.get(float(energy_weight), WEIGHTED)
+        return cls(per_second=1.0 - energy_weight, per_joule=float(energy_weight), unit=unit)
 
     def of_round(self, time_s: ArrayLike, energy_j: ArrayLike, clients: ArrayLike) -> FloatArray:
         """What a round of this length, energy and number of clients costs; arrays broadcast."""

@@ -12,6 +12,7 @@ from fedplan.studies.reproduction.published import FIGURES
 from fedplan.studies.reproduction.reproduce import Reproduction
 from fedplan.studies.reproduction.weights import FEDPLAN, PAPER, Priced
 from fedplan.studies.sweep import Cell, make_cells
+from fedplan.theory.cost import WEIGHTED
 
 
 def page_text(made: Reproduction, *, command: str, pictures: Sequence[str]) -> str:
@@ -183,15 +184,15 @@ def _figures(made: Reproduction, pictures: Sequence[str]) -> list[str]:
     if made.priced:
         parts += [
             "Plans for each energy weight, from one set of pilots, and what training with them "
-            "costs; the best of the grid is chosen on every other seed, and all are priced on the "
-            "seeds between. A plan may use a K and E that the grid does not have, and then be "
+            "costs; the best of the grid is chosen by half of the seeds, and all are priced by the "
+            "other half. A plan may use a K and E that the grid does not have, and then be "
             "cheaper than its best.",
             markdown_table(
                 (
                     "energy weight",
                     "method",
                     "K, E",
-                    f"cost ({TIME.unit})",
+                    f"cost ({WEIGHTED})",
                     "cost / best",
                     "seconds",
                     "joules",

@@ -50,7 +50,7 @@ def price_plans(
 ) -> list[Priced]:
     """Plan for every weight as fedplan and as the paper does, beside the best of the grid.
 
-    The best is chosen on every other seed; all three are priced on the seeds between.
+    The best is chosen by half of the seeds; all three are priced by the other half.
     """
     runs = grid.summaries[AS_IT_IS]
     checking = list(seeds[1::2] or seeds)
