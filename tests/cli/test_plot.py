@@ -106,3 +106,11 @@ def test_a_study_that_failed_is_drawn_as_far_as_it_got(fedplan, url, tmp_path):
     words = ("demo", "target-loss=0.001", "rounds=20")
     answer = fedplan("run", *words, "--store", url, "-q", "--plot", path)
     assert answer.code == 1 and path.stat().st_size > 0
+
+
+@pytest.mark.parametrize("command", ["plan", "frontier"])
+def test_a_plot_of_nothing_is_said_not_to_be_there(fedplan, tmp_path, command):
+    path = tmp_path / "nothing.png"
+    answer = fedplan(command, "--example", "--deadline-s", "1", "--plot", path)
+    assert answer.code == 3 and not path.exists()
+    assert f"Not drawn: {path}" in answer.err

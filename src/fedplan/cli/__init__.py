@@ -13,7 +13,7 @@ from fedplan.cli.estimate import estimate
 from fedplan.cli.export import export
 from fedplan.cli.frontier import frontier
 from fedplan.cli.listing import list_
-from fedplan.cli.output import fail
+from fedplan.cli.output import fail, when_stopped
 from fedplan.cli.plan import plan
 from fedplan.cli.plot import plot
 from fedplan.cli.profile import profile
@@ -63,6 +63,7 @@ for command in (
 
 def main() -> None:
     """Run the command line; every error ends in one clear message and its exit code."""
+    context: click.Context | None = None
     try:
         # Not cli.main(), which ends a closed pipe with 1 by itself.
         with cli.make_context("fedplan", sys.argv[1:]) as context:
@@ -79,7 +80,7 @@ def main() -> None:
     except click.ClickException as error:
         code = fail(error)
     except (click.Abort, KeyboardInterrupt):
-        click.echo("Stopped.", err=True)
+        click.echo(when_stopped(context), err=True)
         code = 130
         if threading.active_count() > 1:
             os._exit(code)  # a simulated round cannot be interrupted, and nobody waits for it

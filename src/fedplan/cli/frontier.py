@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fedplan.cli.options import constraint_options, output_options, problem_options, read_request
-from fedplan.cli.output import console, joules, print_json, save_plot, seconds
+from fedplan.cli.output import console, joules, print_json, save_plot, say_not_drawn, seconds
 from fedplan.errors import EXIT_INFEASIBLE
 
 if TYPE_CHECKING:
@@ -49,6 +49,8 @@ def frontier(output_format: str, plot: str | None, **options: Any) -> None:
         message += " For a fleet this large a lattice of settings was looked at, not every one."
     if plot is not None and points:
         save_plot(frontier_figure_data(points, relative=request.relative_to or False), plot)
+    elif plot is not None:
+        say_not_drawn(plot, "there is no point to draw")
     if output_format == "json":
         print_json(
             {

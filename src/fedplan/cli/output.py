@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from fedplan.figures.save import FigureData
 
 
+_WHEN_STOPPED = "fedplan.when_stopped"
+
+
 def print_json(value: dict[str, Any]) -> None:
     """Print one JSON document; what has no finite value becomes null."""
     click.echo(to_json(value, indent=2))
@@ -49,6 +52,17 @@ def fail(error: FedplanError | click.ClickException) -> int:
             "\n".join(["Error: several problems:", *(f"  {line}" for line in lines)]), err=True
         )
     return error.exit_code
+
+
+def note_kept(store_url: str) -> None:
+    """From here on, an interrupted command has runs that are kept, and can go on."""
+    kept = f"Runs that had ended are kept in {store_url}: the same command goes on from there."
+    click.get_current_context().meta[_WHEN_STOPPED] = f"Stopped. {kept}"
+
+
+def when_stopped(context: click.Context | None) -> str:
+    """What to say of a command that was interrupted."""
+    return "Stopped." if context is None else str(context.meta.get(_WHEN_STOPPED, "Stopped."))
 
 
 def _wants_json() -> bool:
@@ -86,6 +100,12 @@ def save_plot(data: FigureData, path: str) -> None:
     save_figure(data, path)
     context = click.get_current_context()
     context.call_on_close(lambda: click.echo(f"Drawn: {path}", err=True))
+
+
+def say_not_drawn(path: str, reason: str) -> None:
+    """Say, once the command has printed its result, why a plot that was asked for is not there."""
+    context = click.get_current_context()
+    context.call_on_close(lambda: click.echo(f"Not drawn: {path}, for {reason}.", err=True))
 
 
 def console() -> Console:

@@ -21,6 +21,7 @@ from fedplan.cli.output import (
     joules,
     print_json,
     save_plot,
+    say_not_drawn,
     seconds,
 )
 from fedplan.errors import EXIT_INFEASIBLE
@@ -74,6 +75,8 @@ def plan(output_format: str, plot: str | None, **options: Any) -> None:
     )
     if plot is not None and result.success:
         _draw(request, result, plot)
+    elif plot is not None:
+        say_not_drawn(plot, "there is no plan to draw")
     what_ifs = _what_ifs(request, result)
     if output_format == "json":
         print_json(_as_json(request, result, what_ifs))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fedplan.cli.options import download_option, quiet_option, store_options, verbose_option
-from fedplan.cli.output import check_folder, console, print_json, seconds
+from fedplan.cli.output import check_folder, console, note_kept, print_json, seconds
 from fedplan.cli.preparing import compile_kernels, fetch_data
 from fedplan.cli.progress import step_bar
 from fedplan.errors import InputError
@@ -80,6 +80,7 @@ def reproduce(
     if setup == "all" and output is not None:
         Path(output).mkdir(exist_ok=True)
     answers = []
+    note_kept(store_url)
     with Store(store_url) as store:
         for one, folder in zip(prepared, folders, strict=True):
             compile_kernels(one.experiment, quiet=quiet)

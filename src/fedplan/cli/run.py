@@ -21,8 +21,10 @@ from fedplan.cli.output import (
     check_plot,
     console,
     joules,
+    note_kept,
     print_json,
     save_plot,
+    say_not_drawn,
     seconds,
 )
 from fedplan.cli.preparing import build, compile_kernels, named_study, read_checked
@@ -94,6 +96,7 @@ def run(
     from fedplan.studies.workflow import recall_study, run_study
 
     experiment = build(read, download=download, quiet=quiet, federation=federation)
+    note_kept(store_url)
     if federation is not None:
         experiment, outcome = on_federation(
             experiment, federation, store_url, recall_study, quiet=quiet
@@ -105,6 +108,8 @@ def run(
                 outcome = run_study(experiment, store, report=progress)
     if plot is not None and any(one.final_loss is not None for one in outcome.pilots):
         draw_outcome(experiment, outcome, plot)
+    elif plot is not None:
+        say_not_drawn(plot, "no pilot has a loss")
     if report is not None:
         _write_report(experiment, outcome, report, store_url, picture=plot)
         context = click.get_current_context()

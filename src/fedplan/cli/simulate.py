@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fedplan.cli.options import download_option, output_options, quiet_option
-from fedplan.cli.output import amount, check_plot, console, joules, print_json, save_plot, seconds
+from fedplan.cli.output import (
+    amount,
+    check_plot,
+    console,
+    joules,
+    print_json,
+    save_plot,
+    say_not_drawn,
+    seconds,
+)
 from fedplan.cli.preparing import build, compile_kernels, read_checked
 from fedplan.cli.progress import round_bar
 
@@ -61,6 +70,8 @@ def simulate(
     message = _message(experiment, runs)
     if plot is not None and any(run.rounds for run in runs):
         _draw(experiment, runs, message, plot)
+    elif plot is not None:
+        say_not_drawn(plot, "no run has a round")
     if output_format == "json":
         print_json(_as_json(experiment, runs, steps_per_second, message))
     else:

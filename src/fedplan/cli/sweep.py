@@ -24,6 +24,7 @@ from fedplan.cli.output import (
     console,
     difference,
     joules,
+    note_kept,
     print_json,
     save_plot,
     seconds,
@@ -106,6 +107,7 @@ def sweep(
     from fedplan.studies.sweep import sweep_study
 
     experiment = build(read.study, download=download, quiet=quiet, federation=federation)
+    note_kept(store_url)
     if federation is not None:
         experiment, result = on_federation(
             experiment, federation, store_url, partial(_recall, read), quiet=quiet, swept=read
