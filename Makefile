@@ -11,7 +11,7 @@ help:  ## Show this help
 run: $(VENV)/.run  ## Pilots, plan, training and check of the built-in demo: demo.png and demo.html
 	@$(BIN)/fedplan run demo --plot demo.png --report demo.html
 	@echo "The report, to open in a browser: $(CURDIR)/demo.html"
-	@echo "Next: $(BIN)/fedplan run setup3 energy-weight=0.5 --plot setup3.png, or a study of your own: docs/reference/studies.md"
+	@echo "Next: . $(BIN)/activate, then fedplan run setup3 energy-weight=0.5 --plot setup3.png, or one to change: fedplan run examples/study.toml"
 
 test: $(VENV)/.dev  ## Run every fast check: tests, properties, doctests, a real federation (about eight minutes)
 	$(BIN)/pytest -n auto -q -m "not slow"

@@ -20,6 +20,7 @@ from fedplan.store import Store
 from fedplan.studies import read_study
 
 DEMO = ROOT / "src" / "fedplan" / "studies" / "builtin" / "demo.toml"
+EXAMPLES = ROOT / "examples"
 RUN = [block for block in BLOCKS if block.not_run is None]
 COMMAND_PAGES = sorted({block.page for block in RUN if block.language == "console"})
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
@@ -64,14 +65,23 @@ def test_commands_of_a_page_work_as_typed(page, fedplan, tmp_path, monkeypatch):
 
 
 def lay_out_example_files(folder):
-    """The files that pages name without showing them: those of the reference, and a study."""
-    for block in RUN:
-        if block.page == "docs/reference/files.md" and block.language == "csv":
-            name = "fleet.csv" if "device" in block.text else "pilots.csv"
-            (folder / name).write_text(block.text)
+    """The files that pages name without showing them: those of the examples, and a study."""
+    (folder / "examples").mkdir()
+    for path in EXAMPLES.glob("*.*"):
+        shutil.copy(path, folder / "examples")
+        shutil.copy(path, folder)
     shutil.copy(DEMO, folder / "study.toml")
     with Store(f"sqlite:///{folder}/fedplan.db") as store:
         save_live_study(store)
+
+
+def test_the_files_of_the_reference_are_among_the_examples():
+    shown = {
+        block.text
+        for block in RUN
+        if block.page == "docs/reference/files.md" and block.language == "csv"
+    }
+    assert shown == {path.read_text() for path in EXAMPLES.glob("*.csv")}
 
 
 def follow(command: Command, fedplan):

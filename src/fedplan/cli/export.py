@@ -24,7 +24,7 @@ def export(name: str, output: str, store_url: str, output_format: str) -> None:
     \b
     Examples:
       fedplan export demo --output demo.csv
-      fedplan export 3f2a --output runs.parquet
+      fedplan export 3f2a --output runs.parquet     needs polars: pip install 'fedplan[frames]'
     """
     from fedplan.store import check_export, export_runs
 

@@ -148,15 +148,15 @@ def seconds(value: float) -> str:
 def joules(value: float) -> str:
     """An energy people can read.
 
-    >>> joules(12.3), joules(45600.0), joules(7.2e6), joules(math.inf)
-    ('12.3 J', '45.6 kJ', '2 kWh', 'inf')
+    >>> joules(12.3), joules(45600.0), joules(2.37e6), joules(7.2e6), joules(math.inf)
+    ('12.3 J', '45.6 kJ', '2,370 kJ', '2 kWh', 'inf')
     """
     if value == math.inf:
         return "inf"
     if value < 1e3:
         return f"{value:.3g} J"
     if value < 3.6e6:
-        return f"{value / 1e3:.3g} kJ"
+        return f"{value / 1e3:.3g} kJ" if value < 999.5e3 else f"{value / 1e3:,.0f} kJ"
     return f"{value / 3.6e6:,.4g} kWh"
 
 
