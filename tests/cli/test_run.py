@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 CONTRACT = {
-    "success", "status", "study", "plan", "predicted", "measured", "pilots", "bill", "message",
-    "report",
+    "success", "status", "study", "plan", "predicted", "measured", "limits", "pilots", "bill",
+    "message", "report",
 }  # fmt: skip
 
 
@@ -80,6 +82,29 @@ def test_what_does_not_end_well_has_a_status_an_exit_code_and_advice(
     answer = result.json
     assert not answer["success"] and answer["status"] == status and answer["measured"] is None
     assert answer["pilots"] and answer["message"]
+
+
+def test_limits_are_confirmed_or_one_that_can_be_kept_is_named(fedplan, store):
+    words = ("run", "seeds=2", "--store", store, "--format", "json", "-q")
+    refused = fedplan(*words, "deadline-s=1")
+    assert refused.code == 3 and refused.json["limits"]["deadline_s"]["runs_within"] is None
+    least = re.search(
+        r"shortest deadline that can be counted on is ([\d,]+) s", refused.json["message"]
+    )[1]
+    kept = fedplan(*words, f"deadline-s={2 * float(least.replace(',', ''))}").json
+    assert kept["limits"] == {"deadline_s": {"limit": 2 * float(least), "runs_within": 2}}
+    assert "It keeps the deadline of" in kept["message"] and "Each kept the" in kept["message"]
+
+
+def test_a_limit_that_training_does_not_keep_is_said(fedplan, store):
+    """The paper's procedure knows no deadline."""
+    answer = fedplan(
+        "run", "seeds=2", "target-loss=0.8", "pilots=paper", "pairs=[[5,10],[10,20],[20,40]]",
+        "upper-loss=1.5", "lower-loss=1.0", "deadline-s=10", "--store", store, "--format", "json",
+        "-q",
+    ).json  # fmt: skip
+    assert answer["limits"] == {"deadline_s": {"limit": 10, "runs_within": 0}}
+    assert answer["status"] == "reached" and "0 of 2 kept the deadline of 10 s" in answer["message"]
 
 
 def test_everything_wrong_is_said_at_once(fedplan, store):

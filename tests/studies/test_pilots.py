@@ -216,4 +216,4 @@ def test_a_limit_nothing_meets_is_infeasible():
     problem = make_problem(constraints=Constraints(deadline_s=1.0))
     pilots = DesignedPilots(problem, budget=0.8)
     finish(pilots, make_truth(problem))
-    assert pilots.choice.status == "infeasible" and "deadline_s=1" in pilots.choice.message
+    assert pilots.choice.status == "infeasible" and "deadline of 1 s" in pilots.choice.message

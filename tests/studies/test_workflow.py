@@ -93,7 +93,7 @@ def test_the_papers_procedure_predicts_no_rounds(url):
         (["target-loss=0.01", "rounds=30"], "out of reach", "Raise target-loss"),
         (["learning-rate=1e200"], "diverged", "Lower learning-rate"),
         (["target-loss=9"], "nothing to learn", "Lower target-loss"),
-        (["deadline-s=1"], "infeasible", "deadline_s=1"),
+        (["deadline-s=1"], "infeasible", "deadline of 1 s"),
         (["max-time-s=20"], "not reached", "in 20 s (max-time-s); the best run ended at"),
         (
             ["pilots=paper", "pairs=[[5, 10], [9, 20]]", "upper-loss=1", "lower-loss=0.001",

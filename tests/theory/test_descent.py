@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,7 +14,12 @@ from hypothesis import strategies as st
 from fedplan import Constraints, Fleet, InputError, Objective, draw_fleet
 from fedplan.theory.cost import round_energy_j
 from fedplan.theory.descent import Curve, Descent, fit_descent, learning_time, prior_of
-from fedplan.theory.descent_plan import QUANTILE, forecast, plan_descent
+from fedplan.theory.descent_plan import (
+    QUANTILE,
+    forecast,
+    plan_descent,
+    settings_within_reach,
+)
 from fedplan.theory.grid import round_times_s, upper_quantile
 from fedplan.theory.learning_rate import LearningRate
 
@@ -163,7 +170,77 @@ def test_limits_are_kept_or_the_plan_is_infeasible():
     assert held.time_s <= limits.deadline_s * 1.001 and held.energy_j > free.energy_j
     never = plan_descent(FLEET, descent, Objective.weighted(1.0), Constraints(deadline_s=1.0))
     assert never.status == "infeasible" and never.forecast is None
-    assert "deadline_s=1" in never.message
+    assert "No setting keeps the deadline of 1 s in 90%" in never.message
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("deadline_s", r"shortest deadline that can be counted on is ([\d,.]+) s"),
+        ("energy_budget_j", r"smallest energy budget that can be counted on is ([\d,.]+) J"),
+    ],
+)
+def test_what_is_said_to_be_attainable_can_be_planned_for(name, words):
+    descent = true_descent(RATES["exponential"])
+    objective = Objective.weighted(0.5)
+    refused = plan_descent(FLEET, descent, objective, Constraints(**{name: 1e-3}))
+    least = float(re.search(words, refused.message)[1].replace(",", ""))
+    assert not plan_descent(FLEET, descent, objective, Constraints(**{name: 0.97 * least})).success
+    held = plan_descent(FLEET, descent, objective, Constraints(**{name: least}))
+    chosen = held.forecast.prediction
+    rounds = descent.rounds(*setting_of(chosen), parameters=descent.draws(100))
+    total = chosen.time_s if name == "deadline_s" else chosen.energy_j
+    kept = np.mean(rounds * total / chosen.expected_rounds <= least)
+    assert kept >= QUANTILE and f" in {kept:.0%} of what they leave possible." in held.message
+
+
+def test_limits_that_only_break_each_other_are_said_to():
+    descent = true_descent(RATES["constant"])
+    objective = Objective.weighted(0.5)
+    alone = [
+        plan_descent(FLEET, descent, objective, Constraints(**{name: 1e-3})).message
+        for name in ("deadline_s", "energy_budget_j")
+    ]
+    seconds, joules = (
+        float(re.search(r"counted on is ([\d,.]+) ", text)[1].replace(",", "")) for text in alone
+    )
+    both = Constraints(deadline_s=1.001 * seconds, energy_budget_j=1.001 * joules)
+    refused = plan_descent(FLEET, descent, objective, both)
+    assert not refused.success and "together in 90%" in refused.message
+    assert refused.message.count("that can be counted on by itself is") == 2
+
+
+def setting_of(prediction):
+    return prediction.clients_per_round, prediction.local_steps
+
+
+@pytest.mark.parametrize(
+    ("weight", "limits", "held"),
+    [
+        (0.0, {"max_local_steps": 6}, "the maximum of local steps"),
+        (0.0, {"min_local_steps": 55}, "the minimum of local steps"),
+        (0.0, {"max_clients_per_round": 2}, "the maximum of clients per round"),
+        (1.0, {"min_clients_per_round": 9}, "the minimum of clients per round"),
+    ],
+)
+def test_a_plan_at_the_end_of_a_range_says_what_holds_it(weight, limits, held):
+    descent = true_descent(RATES["exponential"])
+    objective = Objective.weighted(weight)
+    message = plan_descent(FLEET, descent, objective, Constraints(**limits)).message
+    assert f"Held by {held}: beyond it" in message
+    (low_k, high_k), (low_e, high_e) = settings_within_reach(FLEET, descent, Constraints())
+    free = plan_descent(FLEET, descent, objective)
+    clients, steps = setting_of(free.forecast.prediction)
+    at_an_end = clients == low_k > 1 or steps in (low_e, high_e)
+    assert ("Held by" in free.message) == at_an_end and clients <= high_k
+
+
+def test_a_plan_where_the_pilots_end_says_so():
+    narrow = replace(true_descent(RATES["exponential"]), reach=(4, 5, 6))
+    held = "the fewest clients per round that the pilots tell of and the most local steps that the"
+    assert f"Held by {held} pilots tell of" in (
+        plan_descent(FLEET, narrow, Objective.weighted(0.0)).message
+    )
 
 
 def test_where_the_rate_may_die_out_the_plan_is_for_the_case_that_it_does_not():

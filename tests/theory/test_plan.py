@@ -9,7 +9,18 @@ import numpy as np
 import pytest
 from strategies import random_bound, random_fleet
 
-from fedplan import Bound, Constraints, Fleet, InputError, Objective, Prices, make_plan
+from fedplan import (
+    Bound,
+    Constraints,
+    Fleet,
+    InputError,
+    Objective,
+    Pilot,
+    Prices,
+    estimate_bound,
+    make_plan,
+)
+from fedplan.theory.convergence import rounds_for_gap
 
 FLEET = Fleet(
     step_time_s=[0.1, 0.2, 0.4, 0.8], comm_time_s=2.0, step_energy_j=0.5, comm_energy_j=1.0
@@ -179,3 +190,38 @@ def test_extreme_units_do_not_change_the_choice():
             for fleet in (tiny, FLEET, huge)
         }
         assert len(chosen) == 1
+
+
+def piloted_plan(*settings, **limits):
+    """The plan from pilots that follow one bound exactly, for devices that are all alike."""
+    bound = Bound(a0=1000.0, b0=1.0, c0=10.0)
+    pilots = [
+        Pilot(
+            clients_per_round=k, local_steps=e, upper_loss=2.0, lower_loss=1.0, rounds_to_upper=0,
+            rounds_to_lower=float(rounds_for_gap(bound, k, e, 50)),
+        )
+        for k, e in settings
+    ]  # fmt: skip
+    fleet = Fleet(step_time_s=0.1, comm_time_s=1.0, count=50)
+    return make_plan(fleet, estimate_bound(pilots, 50), constraints=Constraints(**limits))
+
+
+def test_a_plan_outside_of_what_was_piloted_says_so():
+    within = piloted_plan((2, 1), (2, 40), (50, 1), (50, 40), (10, 10))
+    assert "extrapolated" not in within.message
+    above = piloted_plan((2, 30), (2, 60), (50, 30), (50, 60), (10, 40))
+    assert above.setting[1] < 30 and "fewer local steps than any pilot had (30 to 60)" in (
+        above.message
+    )
+    few = piloted_plan((2, 1), (2, 2), (4, 1), (4, 2), max_local_steps=2, min_clients_per_round=9)
+    assert "more clients per round than any pilot had (2 to 4)" in few.message
+    assert "a pilot with K=" in few.message
+
+
+def test_what_holds_a_plan_is_the_limit_given_or_the_reach_of_the_pilots():
+    pilots = (2, 1), (2, 2), (50, 1), (50, 2), (10, 2)
+    reach = piloted_plan(*pilots)
+    assert reach.setting[1] == 4 and "max_local_steps" in reach.binding
+    assert "the limit of twice the most local steps piloted" in reach.message
+    given = piloted_plan(*pilots, max_local_steps=3)
+    assert given.setting[1] == 3 and "Held by the maximum of local steps" in given.message

@@ -165,8 +165,10 @@ def _predicted_json(outcome: Outcome) -> dict[str, Any] | None:
 
 def _as_json(experiment: Experiment, outcome: Outcome) -> dict[str, Any]:
     from fedplan.studies.summary import RunSummary
+    from fedplan.studies.workflow import runs_within
 
     measured = outcome.measured
+    within = runs_within(experiment.constraints, () if measured is None else measured.runs)
     return {
         "success": outcome.success,
         "status": outcome.status,
@@ -186,6 +188,13 @@ def _as_json(experiment: Experiment, outcome: Outcome) -> dict[str, Any]:
             **asdict(measured.bill),
             "as_predicted": outcome.as_predicted,
             "runs": [asdict(RunSummary.of(one)) for one in measured.runs],
+        },
+        "limits": {
+            name: {
+                "limit": getattr(experiment.constraints, name),
+                "runs_within": None if measured is None else count,
+            }
+            for name, count in within.items()
         },
         "pilots": [asdict(RunSummary.of(one)) for one in outcome.pilots],
         "bill": {

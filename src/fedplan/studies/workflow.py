@@ -23,9 +23,11 @@ from fedplan.studies.jobs import make_jobs
 from fedplan.studies.paper_pilots import PaperPilots
 from fedplan.studies.pilots import DesignedPilots, Failure, PilotProblem, Trial
 from fedplan.studies.summary import RunSummary
+from fedplan.theory.constraints import Constraints
 from fedplan.theory.cost import Objective
 from fedplan.theory.descent import Descent
 from fedplan.theory.descent_plan import Forecast
+from fedplan.theory.descent_words import limit_words
 
 Status = Literal["reached", "not reached", "infeasible", "unfinished"] | Failure
 Report = Callable[[str, Job, RoundRecord], None]
@@ -345,4 +347,31 @@ def _verdict(
         low, high = forecast.rounds_interval
         inside = low <= measured.rounds <= high
         words += f", {'as' if inside else 'not as'} predicted"
-    return ("reached" if measured.reached == total else "not reached"), words + "."
+    words += f".{_limits_kept(experiment, measured)}"
+    return ("reached" if measured.reached == total else "not reached"), words
+
+
+def _limits_kept(experiment: Experiment, measured: Measured) -> str:
+    """How many runs kept each limit that the plan was made for."""
+    sentences = []
+    for name, kept in runs_within(experiment.constraints, measured.runs).items():
+        limit = limit_words(name, getattr(experiment.constraints, name))
+        if kept == len(measured.runs):
+            sentences.append(f" {'Each' if kept > 1 else 'It'} kept {limit}.")
+        else:
+            sentences.append(f" {kept} of {len(measured.runs)} kept {limit}.")
+    return "".join(sentences)
+
+
+def runs_within(constraints: Constraints, runs: Sequence[RunRecord]) -> dict[str, int]:
+    """Of each limit on a total, how many runs reached the target within it."""
+    spent: dict[str, Callable[[RunRecord], float]] = {
+        "deadline_s": lambda run: run.time_s,
+        "energy_budget_j": lambda run: run.energy_j,
+        "max_rounds": lambda run: run.num_rounds,
+    }
+    return {
+        name: sum(run.status == "target" and total(run) <= limit for run in runs)
+        for name, total in spent.items()
+        if (limit := getattr(constraints, name)) is not None
+    }

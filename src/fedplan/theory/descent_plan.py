@@ -19,6 +19,7 @@ from fedplan.theory.cost import (
     round_time_s,
 )
 from fedplan.theory.descent import CONFIDENCE, Descent
+from fedplan.theory.descent_words import held_words, infeasible_words, kept_words
 from fedplan.theory.fleet import Fleet, FloatArray, IntArray
 from fedplan.theory.grid import (
     affordable_lattice,
@@ -127,7 +128,8 @@ def plan_descent(
     for table in _closing_in(fleet, descent, searched, limits, max_rounds, counted):
         best = table.best()
         if best is None:
-            return _infeasible(limits)
+            message = infeasible_words(limits, table.least_kept(limits), QUANTILE)
+            return DescentPlan(status="infeasible", forecast=None, regret=math.nan, message=message)
     if best is None:
         raise AssertionError("there is always a first lattice")
     regret, clients, steps = best
@@ -148,6 +150,10 @@ def plan_descent(
             f" That is if it gets there: in {1 - len(arriving) / len(draws):.0%} of what the "
             "pilots leave possible the learning rate dies out before."
         )
+    shares = _shares_kept(expected.prediction, limits, descent, counted)
+    message += kept_words(limits, shares)
+    ranges = settings_within_reach(fleet, descent, limits)
+    message += held_words(limits, (clients, steps), ranges, len(fleet))
     return DescentPlan(status="chosen", forecast=expected, regret=regret, message=message)
 
 
@@ -159,6 +165,19 @@ def _arrives(
     ks, es = (lattice(*ends, _FEW) for ends in (clients, steps))
     rounds = descent.rounds(ks[:, np.newaxis], es[np.newaxis, :], parameters=draws)
     return np.asarray(np.isfinite(rounds).any(axis=(1, 2)))
+
+
+def _shares_kept(
+    chosen: Prediction, limits: Constraints, descent: Descent, draws: FloatArray
+) -> dict[str, float]:
+    """In what share of the draws each limit on a total is kept."""
+    rounds = descent.rounds(chosen.clients_per_round, chosen.local_steps, parameters=draws)
+    totals = (chosen.time_s, chosen.energy_j, chosen.expected_rounds)
+    return {
+        name: float(np.mean(rounds * total / chosen.expected_rounds <= limit))
+        for name, total in zip(TOTALS, totals, strict=True)
+        if (limit := getattr(limits, name)) is not None
+    }
 
 
 def _never(clients: int, steps: int) -> DescentPlan:
@@ -182,17 +201,6 @@ def settings_within_reach(
     return (low_k, high_k), (low_e, max(low_e, limits.max_local_steps or high_e))
 
 
-def _infeasible(limits: Constraints) -> DescentPlan:
-    given = ", ".join(
-        f"{name}={value:g}" for name in TOTALS if (value := getattr(limits, name)) is not None
-    )
-    message = (
-        f"No setting meets {given} in {QUANTILE:.0%} of what the pilots leave possible. Raise the "
-        "limit, raise the target loss, or widen the ranges of clients per round and local steps."
-    )
-    return DescentPlan(status="infeasible", forecast=None, regret=math.nan, message=message)
-
-
 class _Table:
     """Costs of a lattice of (K, E) under every draw."""
 
@@ -211,6 +219,8 @@ class _Table:
         k, e = ks[:, np.newaxis], es[np.newaxis, :]
         seconds, joules = round_times_s(fleet, ks, es), round_energy_j(fleet, k, e)
         rounds = np.minimum(descent.rounds(k, e, parameters=draws), _NEVER)
+        self._totals = dict(zip(TOTALS, (seconds, joules, np.ones_like(joules)), strict=True))
+        self._rounds = rounds
         counted = np.where(rounds > max_rounds, CUT_OFF * rounds, rounds)
         self.costs: FloatArray = objective.of_round(seconds, joules, k) * counted
         if limits.limits_totals:
@@ -226,6 +236,18 @@ class _Table:
         regrets = upper_quantile(self.costs / lowest - 1.0, QUANTILE)
         row, column = np.unravel_index(np.argmin(regrets), regrets.shape)
         return float(regrets[row, column]), int(self.ks[row]), int(self.es[column])
+
+    def least_kept(self, limits: Constraints) -> dict[str, tuple[float, int, int]]:
+        """The least of each limited total that a setting keeps as surely as is asked, K and E."""
+        rounds = upper_quantile(self._rounds, QUANTILE)
+        least = {}
+        for name, of_a_round in self._totals.items():
+            if getattr(limits, name) is not None:
+                totals = of_a_round * rounds
+                row, column = np.unravel_index(np.argmin(totals), totals.shape)
+                setting = int(self.ks[row]), int(self.es[column])
+                least[name] = float(totals[row, column]), *setting
+        return least
 
 
 def _closing_in(

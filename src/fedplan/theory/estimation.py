@@ -28,7 +28,7 @@ from fedplan.theory.constraints import Constraints
 from fedplan.theory.convergence import Bound, sampling_variance
 from fedplan.theory.fleet import FloatArray
 from fedplan.theory.joint_fit import CONFIDENCE, Interval, JointFit
-from fedplan.theory.pilots import Pilot
+from fedplan.theory.pilots import Pilot, Piloted
 
 Method = Literal["joint", "pairwise"]
 
@@ -50,6 +50,7 @@ class Estimate(Shown):
     plausible : bounds at the ends of every interval, the input of the robust plan.
     suggested_pilot : the (K, E) that would settle most.
     reach : the smallest K and the largest E for which the fit is trusted.
+    piloted : the smallest and the largest K, and E, of the pilots themselves.
     """
 
     method: Method
@@ -64,6 +65,7 @@ class Estimate(Shown):
     pairs_rejected: int
     suggested_pilot: tuple[int, int] | None
     reach: tuple[int, int]
+    piloted: Piloted
     message: str
 
     @property
@@ -213,6 +215,7 @@ def _pairwise_estimate(pilots: Sequence[Pilot], num_clients: int) -> Estimate:
         pairs_rejected=undefined + negative,
         suggested_pilot=None,
         reach=_reach(pilots),
+        piloted=_piloted(pilots),
         message=f"a0/b0 is the mean over pairs of pilots, as in the paper; the interval is their "
         f"range. {counts} The joint method uses every pilot at once and is steadier.",
     )
@@ -260,6 +263,7 @@ def _joint_estimate(pilots: Sequence[Pilot], num_clients: int) -> Estimate:
         pairs_rejected=int((~(ratios >= 0)).sum()),
         suggested_pilot=suggestion,
         reach=_reach(pilots),
+        piloted=_piloted(pilots),
         message=f"One fit of {len(pilots)} pilots, typical error {fit.relative_error:.0%}, "
         f"{CONFIDENCE:.0%} intervals.{' '.join(['', *concerns])}{advice}",
     )
@@ -351,9 +355,14 @@ def _six_digits(fit: FloatArray) -> tuple[float, ...]:
 
 
 def _reach(pilots: Sequence[Pilot]) -> tuple[int, int]:
-    fewest = min(pilot.clients_per_round for pilot in pilots)
-    most = max(pilot.local_steps for pilot in pilots)
+    (fewest, _), (_, most) = _piloted(pilots)
     return math.ceil(fewest / TRUSTED_REACH), most * TRUSTED_REACH
+
+
+def _piloted(pilots: Sequence[Pilot]) -> Piloted:
+    clients = [pilot.clients_per_round for pilot in pilots]
+    steps = [pilot.local_steps for pilot in pilots]
+    return (min(clients), max(clients)), (min(steps), max(steps))
 
 
 def _unidentified(
@@ -374,5 +383,6 @@ def _unidentified(
         pairs_rejected=int((~(ratios >= 0)).sum()),
         suggested_pilot=(k, e),
         reach=_reach(pilots),
+        piloted=_piloted(pilots),
         message=f"{reason} Add a pilot at clients_per_round={k}, local_steps={e}.",
     )

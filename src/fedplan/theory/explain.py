@@ -6,24 +6,36 @@ from collections.abc import Sequence
 
 from fedplan.theory.constraints import LIMIT_SLACK, Constraints
 from fedplan.theory.cost import Prediction
+from fedplan.theory.pilots import Piloted
 from fedplan.theory.robust import RobustOptimum
 
 _WORDS = {
-    "deadline_s": ("the deadline", "fastest {1} is {0.time_s:,.4g} s"),
-    "energy_budget_j": ("the energy budget", "least energy {1} is {0.energy_j:,.4g} J"),
+    "deadline_s": ("the deadline", "fastest {1} is {2} s"),
+    "energy_budget_j": ("the energy budget", "least energy {1} is {2} J"),
     "max_rounds": ("the limit on rounds", "fewest {1} is {0.rounds:,} rounds"),
     "min_clients_per_round": ("the minimum of clients per round", ""),
     "max_clients_per_round": ("the maximum of clients per round", ""),
     "min_local_steps": ("the minimum of local steps", ""),
     "max_local_steps": ("the maximum of local steps", ""),
 }
-
-
+_REACH = {
+    "min_clients_per_round": "the limit of half the fewest clients per round piloted",
+    "max_local_steps": "the limit of twice the most local steps piloted",
+}
 _GUESS = 0.5  # the regret from which on a plan is one
 _UNSETTLED = (
     "The pilots do not settle this, and the plan is a guess: add a pilot where `fedplan estimate` "
     "says."
 )
+
+
+def plain(value: float) -> str:
+    """A number without an exponent: four digits, or all before the point.
+
+    >>> plain(0.123456), plain(745.0), plain(36000.0)
+    ('0.1235', '745', '36,000')
+    """
+    return f"{value:,.0f}" if 1000 <= abs(value) < 1e15 else f"{value:.4g}"
 
 
 def is_guess(regret: float | None) -> bool:
@@ -41,10 +53,11 @@ def explain_plan(
     prediction: Prediction,
     gap: float | None,
     num_clients: int,
-    binding: Sequence[str],
+    holds: Sequence[str],
     robust: RobustOptimum | None,
     alternatives: Sequence[tuple[str, float, bool]],
     costs_nothing: bool,
+    piloted: Piloted | None,
 ) -> str:
     """One paragraph: the choice, why it can be trusted, and what others would pay."""
     sentences = [
@@ -55,12 +68,14 @@ def explain_plan(
     ]
     if costs_nothing:
         sentences.append("Every setting costs nothing by these weights, so the fastest is taken.")
-    if binding:
-        names = " and ".join(_WORDS[name][0] for name in binding)
+    if holds:
+        names = " and ".join(holds)
         if robust is None:
             sentences.append(f"Without {names} it would be cheaper.")
         else:
             sentences.append(f"Held by {names}: beyond, another choice may be better.")
+    if piloted is not None:
+        sentences.append(_extrapolation(prediction, piloted))
     sentences += [
         f"{name[0].upper()}{name[1:]} costs {_difference(ratio)}"
         f"{'' if feasible else ' and breaks a constraint'}."
@@ -68,6 +83,36 @@ def explain_plan(
         if method != "paper" or name != "the paper's method"
     ]
     return " ".join(sentence for sentence in sentences if sentence)
+
+
+def hold_words(name: str, *, given: bool) -> str:
+    """What holds a plan: a limit that was given, or as far as the pilots are trusted.
+
+    >>> hold_words("max_local_steps", given=True), hold_words("max_local_steps", given=False)
+    ('the maximum of local steps', 'the limit of twice the most local steps piloted')
+    """
+    return _WORDS[name][0] if given else _REACH[name]
+
+
+def _extrapolation(prediction: Prediction, piloted: Piloted) -> str:
+    """Where the plan is outside what was piloted, and the fit is extrapolated."""
+    outside = []
+    for value, (low, high), what in zip(
+        (prediction.clients_per_round, prediction.local_steps),
+        piloted,
+        ("clients per round", "local steps"),
+        strict=True,
+    ):
+        if not low <= value <= high:
+            side = "fewer" if value < low else "more"
+            ends = f"{low:,}" if low == high else f"{low:,} to {high:,}"
+            outside.append(f"{side} {what} than any pilot had ({ends})")
+    if not outside:
+        return ""
+    return (
+        f"That is {' and '.join(outside)}, and so extrapolated: a pilot with "
+        f"K={prediction.clients_per_round:,}, E={prediction.local_steps:,} would make sure."
+    )
 
 
 def _trust(method: str, gap: float | None, robust: RobustOptimum | None) -> str:
@@ -110,11 +155,12 @@ def explain_infeasible(
     alone = False
     for name, best in attainable.items():
         what, template = _WORDS[name]
-        impossible = reached[name](best) > limits[name] * (1 + LIMIT_SLACK)
+        least = reached[name](best)
+        impossible = least > limits[name] * (1 + LIMIT_SLACK)
         alone = alone or impossible
         parts.append(
-            f"{what[0].upper()}{what[1:]} is {limits[name]:,.6g}; the "
-            f"{template.format(best, how_sure(method))}, at "
+            f"{what[0].upper()}{what[1:]} is {plain(limits[name])}; the "
+            f"{template.format(best, how_sure(method), plain(least))}, at "
             f"clients_per_round={best.clients_per_round:,}, local_steps={best.local_steps:,}."
         )
     head = "No setting meets the limits"

@@ -14,6 +14,8 @@ from fedplan.theory.fleet import MAX_CLIENTS, MAX_VALUE
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+Piloted = tuple[tuple[int, int], tuple[int, int]]  # the smallest and the largest K, and E
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pilot:

@@ -18,9 +18,10 @@ from fedplan.theory.cost import (
 )
 from fedplan.theory.estimation import Estimate, what_is_known
 from fedplan.theory.exact import Optimum, minimise
-from fedplan.theory.explain import explain_infeasible, explain_plan
+from fedplan.theory.explain import explain_infeasible, explain_plan, hold_words
 from fedplan.theory.fleet import Fleet
 from fedplan.theory.paper import solve_paper
+from fedplan.theory.pilots import Piloted
 from fedplan.theory.plan import METHODS, Alternative, Certificate, Method, Plan
 from fedplan.theory.robust import RobustOptimum, least_totals, minimise_regret
 from fedplan.theory.steps import best_integer_steps
@@ -55,6 +56,7 @@ def make_plan(
     >>> plan.setting, plan.certificate.gap
     ((1, 6), 0.0)
     """
+    known, given = bound, constraints or Constraints()
     bound, estimated, constraints = what_is_known(bound, constraints)
     plausible = plausible or estimated
     problems = method_problems(
@@ -74,7 +76,8 @@ def make_plan(
         raise InputError(problems)
     method = method or ("robust" if plausible else "exact")
     objective = prices.objective() if prices else Objective.weighted(energy_weight or 0.0)
-    case = _Case(fleet, bound, objective, constraints, target_gap)
+    piloted = known.piloted if isinstance(known, Estimate) else None
+    case = _Case(fleet, bound, objective, constraints, target_gap, given, piloted)
     if method == "paper":
         return case.paper_plan()
     if method == "robust":
@@ -120,9 +123,12 @@ class _Case:
         objective: Objective,
         constraints: Constraints,
         target_gap: float,
+        given: Constraints,
+        piloted: Piloted | None,
     ) -> None:
         self.fleet, self.bound, self.constraints = fleet, bound, constraints
         self.objective, self.target_gap = objective, target_gap
+        self.given, self.piloted = given, piloted  # the rest of the constraints is the pilots'
         self.ranked: dict[int, SlowestClient] = {}
         # Where every setting costs nothing the quickest is the useful one.
         self.costs_nothing = costs_nothing(fleet, objective)
@@ -244,12 +250,17 @@ class _Case:
                 prediction,
                 certificate.gap,
                 len(self.fleet),
-                binding,
+                self._holds(binding),
                 robust,
                 [(a.name, a.cost_ratio, a.feasible) for a in alternatives],
                 self.costs_nothing,
+                self.piloted,
             ),
         )
+
+    def _holds(self, binding: tuple[str, ...]) -> list[str]:
+        """What holds the plan, in words: limits that were given, or the reach of the pilots."""
+        return [hold_words(name, given=getattr(self.given, name) is not None) for name in binding]
 
     def _edges(self, prediction: Prediction) -> tuple[str, ...]:
         """The given ends of the ranges of K and E that this setting sits on."""
