@@ -211,3 +211,19 @@ def test_a_full_disk_is_said_plainly():
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 1 and "cannot write the result" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_totals_that_are_not_to_a_target_are_named_for_what_they_are(
+    fedplan, fleet_csv, pilots_csv
+):
+    fleet = ("--fleet", fleet_csv)
+    for words, of_what in (
+        (("--pilots", pilots_csv), " (pilots' descent)"),
+        (("--ratio", 3750), " (relative)"),
+        (("--bound", "a0=3750,b0=1", "--target-gap", 0.5), ""),
+    ):
+        plan = fedplan("plan", *fleet, *words).out.splitlines()
+        for what in ("rounds", "time", "energy", "cost"):
+            assert any(line.startswith(f"{what}{of_what}   ") for line in plan)
+        heading = " ".join(fedplan("frontier", *fleet, *words).out.splitlines()[0].split())
+        assert heading == f"K E time{of_what} energy{of_what} energy weight"

@@ -11,6 +11,7 @@ from fedplan.theory.constraints import Constraints
 from fedplan.theory.convergence import Bound
 from fedplan.theory.fleet import Fleet
 from fedplan.theory.frontier import FrontierPoint, compute_frontier
+from fedplan.theory.pilots import DESCENT
 
 
 def point(time_s: float, energy_j: float) -> FrontierPoint:
@@ -57,16 +58,32 @@ def test_no_points_is_an_input_error_with_a_remedy() -> None:
 
 
 @pytest.mark.parametrize(
-    ("relative", "note"),
+    ("relative", "note", "labels"),
     [
-        (False, ""),
-        ("", ""),
-        (True, "Relative units: only ratios mean something."),
-        ("a gap of 1", "Relative units: time and energy are for a gap of 1."),
+        (False, "", ("time to target (s)", "energy to target (J)")),
+        ("", "", ("time to target (s)", "energy to target (J)")),
+        (
+            True,
+            "Relative units: only ratios mean something.",
+            ("relative time (s)", "relative energy (J)"),
+        ),
+        (
+            "a gap of 1",
+            "Relative units: time and energy are for a gap of 1.",
+            ("relative time (s)", "relative energy (J)"),
+        ),
+        (
+            DESCENT,
+            f"Time and energy are those of {DESCENT}, not to a target.",
+            ("time of the pilots' descent (s)", "energy of the pilots' descent (J)"),
+        ),
     ],
 )
-def test_relative_units_are_noted_when_asked(relative: bool | str, note: str) -> None:
-    assert frontier_figure_data([point(5.0, 1.0)], relative=relative).note == note
+def test_what_is_not_to_a_target_is_not_said_to_be(
+    relative: bool | str, note: str, labels: tuple[str, str]
+) -> None:
+    data = frontier_figure_data([point(5.0, 1.0)], relative=relative)
+    assert data.note == note and (data.time.label, data.energy.label) == labels
 
 
 def test_missing_energies_are_noted() -> None:

@@ -94,10 +94,11 @@ def test_the_paper_s_plan_is_priced_like_the_others(fleet: Fleet, bound: Bound) 
 def test_an_estimate_stands_for_its_bound_and_reach(fleet: Fleet, pilots: list[Pilot]) -> None:
     estimate = estimate_bound(pilots, 100)
     plan = make_plan(fleet, estimate)
-    data = plan_figure_data(fleet, estimate, plan, relative="the pilots' descent")
+    data = plan_figure_data(fleet, estimate, plan)
     reach = estimate.within_reach(Constraints()).max_local_steps
     assert reach is not None and data.cost.local_steps[-1] <= reach
-    assert "the pilots' descent" in data.frontier.note
+    assert "the pilots' descent" in data.frontier.note and data.title.endswith("(pilots' descent)")
+    assert data.frontier.time.label.startswith("time of the pilots' descent")
     assert "exact optimum" in [mark.name for mark in data.frontier.marks]
 
 

@@ -62,17 +62,17 @@ def frontier(output_format: str, plot: str | None, **options: Any) -> None:
             }
         )
     else:
-        _print_table(points)
+        _print_table(points, request.of_what)
         click.echo(message)
     if not points:
         raise click.exceptions.Exit(EXIT_INFEASIBLE)
 
 
-def _print_table(points: list[FrontierPoint]) -> None:
+def _print_table(points: list[FrontierPoint], of_what: str) -> None:
     from rich.table import Table
 
     table = Table(box=None)
-    for name in ("K", "E", "time", "energy", "energy weight"):
+    for name in ("K", "E", f"time{of_what}", f"energy{of_what}", "energy weight"):
         table.add_column(name, justify="right")
     for point in points:
         start, end = point.energy_weight_from, point.energy_weight_to

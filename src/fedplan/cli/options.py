@@ -123,6 +123,13 @@ class Request:
     prices: Prices | None
     constraints: Constraints
 
+    @property
+    def of_what(self) -> str:
+        """What is added to the name of a total that is not the one to a target."""
+        if self.relative_to is None:
+            return ""
+        return " (pilots' descent)" if self.pilots else " (relative)"
+
 
 def is_nothing_given(options: dict[str, Any]) -> bool:
     """Whether no option of `problem_options` was used."""
@@ -213,6 +220,7 @@ def _read_bound(
     from fedplan.theory.convergence import Bound, target_gap_problems
     from fedplan.theory.estimation import estimate_bound
     from fedplan.theory.example import EXAMPLE_BOUND
+    from fedplan.theory.pilots import DESCENT
 
     given = [name for name in ("ratio", "bound", "pilots_file") if options[name] is not None]
     if len(given) > 1 or not (given or options["example"]):
@@ -238,7 +246,7 @@ def _read_bound(
     estimate = collector.attempt(lambda: estimate_bound(pilots, len(fleet), method=how))
     if estimate is not None and not estimate.success:
         collector.add(f"there is no bound to plan with. {estimate.message}")
-    return estimate, 1.0, "the pilots' descent from upper_loss to lower_loss"
+    return estimate, 1.0, DESCENT
 
 
 def _check_steps(

@@ -209,21 +209,22 @@ def _print_table(request: Request, result: Plan, what_ifs: list[WhatIf]) -> None
     if result.prediction is None:
         out.print(Text.assemble(("No feasible plan. ", "bold red"), _message(request, result)))
         return
-    best = result.prediction
+    best, of_what = result.prediction, request.of_what
     facts = Table.grid(padding=(0, 3))
     for name, value in (
         ("clients per round", f"[bold]{best.clients_per_round:,}[/] of {len(request.fleet):,}"),
         ("local steps", f"[bold]{best.local_steps:,}[/]"),
-        ("rounds", f"{best.rounds:,}"),
-        ("time", seconds(best.time_s)),
-        ("energy", joules(best.energy_j)),
-        ("cost", f"{amount(best.cost)} ({result.unit})"),
+        (f"rounds{of_what}", f"{best.rounds:,}"),
+        (f"time{of_what}", seconds(best.time_s)),
+        (f"energy{of_what}", joules(best.energy_j)),
+        (f"cost{of_what}", f"{amount(best.cost)} ({result.unit})"),
     ):
         facts.add_row(name, value)
     if (co2_g := _co2_g(request, result)) is not None:
-        facts.add_row("carbon", f"{amount(co2_g)} g CO2")
+        facts.add_row(f"carbon{of_what}", f"{amount(co2_g)} g CO2")
     out.print(facts)
-    others = Table(title="What other settings would pay", title_justify="left", box=None)
+    title = f"What other settings would pay{of_what}"
+    others = Table(title=title, title_justify="left", box=None)
     for name in ("setting", "K", "E", "rounds", "time", "energy", "cost"):
         others.add_column(name, justify="left" if name == "setting" else "right")
     for other in result.alternatives:

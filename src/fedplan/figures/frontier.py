@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from fedplan.errors import InputError
 from fedplan.figures.units import Axis, energy_unit, fit_axis, near, quantity, time_unit
 from fedplan.theory.constraints import Constraints
+from fedplan.theory.pilots import DESCENT
 
 if TYPE_CHECKING:
     from fedplan.theory.cost import Prediction
@@ -139,12 +140,12 @@ def frontier_panel(
         points=tuple(points),
         marks=tuple(marks),
         time=fit_axis(
-            "time to target",
+            axis_name("time", relative),
             time_unit(median(item.time_s for item in typical)),
             [*times, *(mark.time_s for mark in shown), *_near_limit(times, limits.deadline_s)],
         ),
         energy=fit_axis(
-            "energy to target",
+            axis_name("energy", relative),
             energy_unit(median(item.energy_j for item in typical)),
             [
                 *energies,
@@ -169,12 +170,25 @@ def _note(relative: bool | str, energies: Sequence[float]) -> str:
     return " ".join(note for note in notes if note)
 
 
+def axis_name(what: str, relative: bool | str) -> str:
+    """What an axis of time or energy shows: how much it takes to the target, or of what else.
+
+    >>> axis_name("time", False), axis_name("time", DESCENT), axis_name("energy", "b0 = 1")
+    ('time to target', "time of the pilots' descent", 'relative energy')
+    """
+    if not relative:
+        return f"{what} to target"
+    return f"{what} of the pilots' descent" if relative == DESCENT else f"relative {what}"
+
+
 def units_note(relative: bool | str) -> str:
     """What must be said of time and energy that are not absolute.
 
     >>> units_note(True), units_note("a target gap of 1")[-18:], units_note(False)
     ('Relative units: only ratios mean something.', 'a target gap of 1.', '')
     """
+    if relative == DESCENT:
+        return f"Time and energy are those of {DESCENT}, not to a target."
     if isinstance(relative, str) and relative:
         return f"Relative units: time and energy are for {relative}."
     return "Relative units: only ratios mean something." if relative else ""

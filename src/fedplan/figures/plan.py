@@ -13,6 +13,7 @@ from fedplan.theory.constraints import Constraints
 from fedplan.theory.cost import Objective, Prediction, Prices, predict
 from fedplan.theory.estimation import Estimate, what_is_known
 from fedplan.theory.frontier import compute_frontier
+from fedplan.theory.pilots import DESCENT
 
 if TYPE_CHECKING:
     from fedplan.theory.convergence import Bound
@@ -45,7 +46,8 @@ def plan_figure_data(
     """Data of the plan figure; the arguments are those `make_plan` was called with.
 
     Every setting is priced with exact stragglers and the full bound, the paper's choice too.
-    relative : whether seconds and joules are relative, or the words for what they are for.
+    relative : whether seconds and joules are relative, or the words for what they are for; those
+        from an estimate are for the pilots' descent.
 
     >>> from fedplan import Bound, Fleet, make_plan
     >>> fleet = Fleet(step_time_s=[0.1, 0.2, 0.4], comm_time_s=2.0, step_energy_j=0.5)
@@ -57,13 +59,15 @@ def plan_figure_data(
     """
     if energy_weight is not None and prices is not None:
         raise InputError("give energy_weight or prices, not both: each fully sets the cost.")
+    if isinstance(bound, Estimate):
+        relative = relative or DESCENT
     bound, _, constraints = what_is_known(bound, constraints)
     objective = prices.objective() if prices else Objective.weighted(energy_weight or 0.0)
     chosen = predict(fleet, bound, objective, *plan.setting, target_gap=target_gap)
     marks = _marks(plan, chosen)
     points = compute_frontier(fleet, bound, target_gap=target_gap, constraints=constraints)
     return PlanFigure(
-        title=_title(chosen, len(fleet)),
+        title=_title(chosen, len(fleet), relative),
         frontier=frontier_panel(points, marks, relative=relative, constraints=constraints),
         cost=cost_panel(
             fleet,
@@ -100,12 +104,13 @@ def _remark(other: Alternative, plan: Plan) -> str:
     return extra(other.cost_ratio) + ("" if other.feasible else ", over a limit")
 
 
-def _title(chosen: Prediction, num_clients: int) -> str:
+def _title(chosen: Prediction, num_clients: int, relative: bool | str) -> str:
     time = quantity(chosen.time_s, time_unit(chosen.time_s))
     energy = quantity(chosen.energy_j, energy_unit(chosen.energy_j))
     clients = f"{chosen.clients_per_round:,} of {num_clients:,} clients per round"
     steps = f"{chosen.local_steps:,} local step{'' if chosen.local_steps == 1 else 's'}"
-    return f"{clients}, {steps}: {time}, {energy}"
+    of_what = {"": "", DESCENT: " (pilots' descent)"}.get(str(relative or ""), " (relative)")
+    return f"{clients}, {steps}: {time}, {energy}{of_what}"
 
 
 def _weight(energy_weight: float | None) -> str:

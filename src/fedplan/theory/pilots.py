@@ -14,6 +14,8 @@ from fedplan.theory.fleet import MAX_CLIENTS, MAX_VALUE
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+# What the rounds, seconds and joules are of that are predicted from pilots alone.
+DESCENT = "the pilots' descent from upper_loss to lower_loss"
 Piloted = tuple[tuple[int, int], tuple[int, int]]  # the smallest and the largest K, and E
 
 
