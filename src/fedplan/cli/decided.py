@@ -66,6 +66,10 @@ def _profile(profile: dict[str, Any]) -> Iterator[str]:
     yield f"{len(clients):,} devices, by {len(seen):,} observations"
 
 
+def _clients(names: list[str]) -> Iterator[str]:
+    yield ", ".join(names)
+
+
 def _plans(plans: list[list[int]]) -> Iterator[str]:
     for begun, clients, steps in plans:
         yield f"after round {begun:,}: {clients:,} clients, {steps:,} steps"
@@ -81,5 +85,6 @@ _WORDS: dict[str, Callable[[Any], Iterator[str]]] = {
     "training": _training,
     "sweep": _sweep,
     "profile": _profile,
+    "clients": _clients,
     "plans": _plans,
 }

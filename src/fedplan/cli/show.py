@@ -69,8 +69,8 @@ def _print_facts(
     else:
         facts.add_row("experiment", f"[bold]{short(entry.fingerprint)}[/]")
         facts.add_row("made", local_time(entry.created))
-    shared = f", of {entry.num_runs:,} of its experiment" if "name" in known else ""
-    facts.add_row("runs", f"{num_runs:,}{shared}")
+    others = f" (its experiment has {entry.num_runs:,})" if entry.num_runs > num_runs else ""
+    facts.add_row("runs", f"{num_runs:,}{others}")
     out.print(facts)
     for title, lines in (
         ("configuration", flat(known.get("configuration", {}))),
