@@ -8,7 +8,7 @@ import os
 import reprlib
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import TextIO
 
@@ -67,7 +67,7 @@ def read_pilots(path: str | os.PathLike[str], *, num_clients: int | None = None)
     rows = PilotRows()
     collector = Collector()
     collector.attempt(lambda: read_blocks(path, "pilots", _KINDS, rows.add))
-    for problem in rows.problems(num_clients):
+    for problem in islice(rows.problems(num_clients), MOST_PROBLEMS):
         collector.add(replace(problem, source=Path(path).name))
     collector.finish()
     return rows.pilots

@@ -210,6 +210,16 @@ def test_limits_that_only_break_each_other_are_said_to():
     assert refused.message.count("that can be counted on by itself is") == 2
 
 
+def test_no_limit_is_named_where_too_many_trainings_never_arrive():
+    rate = RATES["exponential"]
+    time = math.log(0.8 * float(rate.time(math.inf)))
+    unsure = true_descent(rate, time=time, steps_share=-9.0, sampling_share=-9.0)
+    unsure = replace(unsure, covariance=np.diag([0.25**2, *[1e-6] * 8]))
+    plan = plan_descent(FLEET, unsure, Objective.weighted(0.0), Constraints(deadline_s=1.0))
+    assert not plan.success and "None arrives as surely" in plan.message
+    assert "counted on" not in plan.message
+
+
 def setting_of(prediction):
     return prediction.clients_per_round, prediction.local_steps
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import math
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import astuple
 from datetime import UTC, datetime
-from itertools import groupby, repeat
+from itertools import groupby
 from typing import Any
 
 from fedplan.records import Observation, RoundRecord, RunRecord
@@ -59,7 +59,7 @@ def append_round(connection: sqlite3.Connection, key: tuple[int, ...], record: R
             f"DELETE FROM {table} WHERE run = ? AND round >= ?",  # noqa: S608
             (id_, int(record.round)),
         )
-    _insert_rounds(connection, id_, [record], [pack_cohorts([record.cohort])])
+    _insert_rounds(connection, id_, [record], pack_cohorts([record.cohort]))
     spent = connection.execute("SELECT seconds, joules FROM rounds WHERE run = ?", (id_,))
     time_s, energy_j = (math.fsum(map(float, column)) for column in zip(*spent, strict=True))
     connection.execute(
@@ -89,15 +89,15 @@ def _insert_rounds(
     connection: sqlite3.Connection,
     id_: int | None,
     records: Sequence[RoundRecord],
-    cohorts: Iterable[bytes | None] = repeat(None),
+    cohort: bytes | None = None,
 ) -> None:
-    """Write rounds; `cohorts` of those whose cohort is not among the run's."""
+    """Write rounds; `cohort` is that of a round that is saved by itself."""
     connection.executemany(
         "INSERT INTO rounds (run, round, loss, accuracy, seconds, joules, cohort) "
         "VALUES (?, ?, ?, ?, ?, ?, ?)",
         (
             (id_, int(record.round), *map(pack_number, _measured(record)), cohort)
-            for record, cohort in zip(records, cohorts, strict=False)
+            for record in records
         ),
     )
     connection.executemany(

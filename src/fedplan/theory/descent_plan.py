@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fedplan.theory.constraints import TOTALS, Constraints
+from fedplan.theory.constraints import LIMIT_SLACK, TOTALS, Constraints
 from fedplan.theory.cost import (
     Objective,
     Prediction,
@@ -150,7 +150,7 @@ def plan_descent(
             f" That is if it gets there: in {1 - len(arriving) / len(draws):.0%} of what the "
             "pilots leave possible the learning rate dies out before."
         )
-    shares = _shares_kept(expected.prediction, limits, descent, counted)
+    shares = _shares_kept(expected.prediction, limits, descent, draws)
     message += kept_words(limits, shares)
     ranges = settings_within_reach(fleet, descent, limits)
     message += held_words(limits, (clients, steps), ranges, len(fleet))
@@ -174,7 +174,7 @@ def _shares_kept(
     rounds = descent.rounds(chosen.clients_per_round, chosen.local_steps, parameters=draws)
     totals = (chosen.time_s, chosen.energy_j, chosen.expected_rounds)
     return {
-        name: float(np.mean(rounds * total / chosen.expected_rounds <= limit))
+        name: float(np.mean(rounds * total / chosen.expected_rounds <= limit * (1 + LIMIT_SLACK)))
         for name, total in zip(TOTALS, totals, strict=True)
         if (limit := getattr(limits, name)) is not None
     }
@@ -238,8 +238,12 @@ class _Table:
         return float(regrets[row, column]), int(self.ks[row]), int(self.es[column])
 
     def least_kept(self, limits: Constraints) -> dict[str, tuple[float, int, int]]:
-        """The least of each limited total that a setting keeps as surely as is asked, K and E."""
+        """The least of each limited total that a setting keeps as surely as is asked, K and E.
+
+        Infinite where none arrives as surely.
+        """
         rounds = upper_quantile(self._rounds, QUANTILE)
+        rounds = np.where(rounds < _NEVER, rounds, np.inf)
         least = {}
         for name, of_a_round in self._totals.items():
             if getattr(limits, name) is not None:

@@ -85,6 +85,9 @@ def infeasible_words(
         "the pilots leave possible."
     ]
     for name, (least, clients, steps) in attainable.items():
+        if math.isinf(least):
+            sentences.append("None arrives as surely as that, whatever the limit.")
+            break
         what, unit, word = _LIMITS[name]
         alone = " by itself" if len(attainable) > 1 else ""
         sentences.append(
