@@ -43,14 +43,14 @@ PARAMETERS = (
 )
 PRIOR = {
     "time": (0.0, 10.0),
-    "loss_power": (2.6, 0.7),
-    "steps_share": (-0.6, 0.7),
-    "steps_power": (3.0, 0.5),
+    "loss_power": (2.2, 1.2),
+    "steps_share": (-0.5, 1.0),
+    "steps_power": (2.2, 1.5),
     "sampling_share": (-0.65, 0.5),
-    "sampling_power": (0.7, 0.7),
+    "sampling_power": (0.5, 0.7),
     "sampling_steps_power": (0.1, 0.3),  # w
     "clients_power": (1.0, 0.2),  # q
-    "curvature": (1.2, 0.5),
+    "curvature": (0.5, 1.0),
 }
 # With a harmonic schedule time is the logarithm of the rounds, and grows more evenly.
 HARMONIC_PRIOR = PRIOR | {
@@ -67,9 +67,7 @@ COHORT_NOISE = 0.45  # of the rounds, at K = 1; the same for pilots that drew th
 PILOT_NOISE = 0.05  # of the rounds, of every pilot by itself: what the form does not explain
 LEVEL_NOISE = 0.02  # of the rounds, from level to level of one pilot
 ROUND_NOISE = 0.4  # rounds: a loss is only known once a round
-EXTRAPOLATION = (
-    0.35  # of the time, for every factor of e between the lowest loss seen and the target
-)
+EXTRAPOLATION = 0.1  # of the time, for every factor of e from the lowest loss seen to the target
 LEVELS = 8
 CONFIDENCE = 0.9
 _MOST = 50.0  # of an exponent: keeps absurd draws finite

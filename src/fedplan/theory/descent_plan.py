@@ -30,7 +30,7 @@ from fedplan.theory.grid import (
 from fedplan.theory.memory import round_times_s
 
 DRAWS = 100
-QUANTILE = 0.9  # of the regrets over what is possible: the one that is made small
+QUANTILE = 0.75  # of the regrets over what is possible: the one that is made small
 CUT_OFF = 10.0  # what a round costs more of a training that does not arrive in the rounds allowed
 _NEVER = 1e9  # rounds
 _FEW = 12  # values of K and of E that show whether any setting arrives
@@ -121,14 +121,14 @@ def plan_descent(
     # Where every setting costs nothing the quickest is the useful one.
     searched = Objective.weighted(0.0) if costs_nothing(fleet, objective) else objective
     draws = descent.draws(DRAWS)
-    arriving = draws[_arrives(fleet, descent, limits, draws)]
-    # Where the rate most likely dies out before any setting is there, the choice is for the case
-    # that it does not: in the others none is better than another.
-    counted = arriving if 0 < len(arriving) < len(draws) / 2 else draws
-    for table in _closing_in(fleet, descent, searched, limits, max_rounds, counted):
+    arrives = _arrives(fleet, descent, limits, draws)
+    # Where the rate dies out before any setting is there, none is better than another: the choice
+    # is for the case that it does not. How surely limits are kept counts those cases all the same.
+    compared = arrives if arrives.any() else np.ones_like(arrives)
+    for table in _closing_in(fleet, descent, searched, limits, max_rounds, draws, compared):
         best = table.best()
         if best is None:
-            message = infeasible_words(limits, table.least_kept(limits), QUANTILE)
+            message = infeasible_words(limits, table.least_kept(limits), CONFIDENCE)
             return DescentPlan(status="infeasible", forecast=None, regret=math.nan, message=message)
     if best is None:
         raise AssertionError("there is always a first lattice")
@@ -145,9 +145,9 @@ def plan_descent(
         f"{rounds:,} round{'s' if rounds != 1 else ''} ({low:,.0f} to "
         f"{'never' if math.isinf(high) else format(high, ',.0f')})."
     )
-    if counted is arriving:
+    if arrives.mean() < CONFIDENCE:
         message += (
-            f" That is if it gets there: in {1 - len(arriving) / len(draws):.0%} of what the "
+            f" That is if it gets there: in {1 - arrives.mean():.0%} of what the "
             "pilots leave possible the learning rate dies out before."
         )
     shares = _shares_kept(expected.prediction, limits, descent, draws)
@@ -202,7 +202,7 @@ def settings_within_reach(
 
 
 class _Table:
-    """Costs of a lattice of (K, E) under every draw."""
+    """Costs of a lattice of (K, E) under every draw that is compared; limits count all draws."""
 
     def __init__(
         self,
@@ -212,6 +212,7 @@ class _Table:
         limits: Constraints,
         max_rounds: float,
         draws: FloatArray,
+        compared: NDArray[np.bool_],
         ks: IntArray,
         es: IntArray,
     ) -> None:
@@ -222,10 +223,10 @@ class _Table:
         self._totals = dict(zip(TOTALS, (seconds, joules, np.ones_like(joules)), strict=True))
         self._rounds = rounds
         counted = np.where(rounds > max_rounds, CUT_OFF * rounds, rounds)
-        self.costs: FloatArray = objective.of_round(seconds, joules, k) * counted
+        self.costs: FloatArray = objective.of_round(seconds, joules, k) * counted[compared]
         if limits.limits_totals:
             met = limits.met(seconds * rounds, joules * rounds, rounds)
-            self.costs[:, met.mean(axis=0) < QUANTILE] = np.inf
+            self.costs[:, met.mean(axis=0) < CONFIDENCE] = np.inf
         self.lowest: FloatArray = self.costs.min(axis=(1, 2))
 
     def best(self) -> tuple[float, int, int] | None:
@@ -242,7 +243,7 @@ class _Table:
 
         Infinite where none arrives as surely.
         """
-        rounds = upper_quantile(self._rounds, QUANTILE)
+        rounds = upper_quantile(self._rounds, CONFIDENCE)
         rounds = np.where(rounds < _NEVER, rounds, np.inf)
         least = {}
         for name, of_a_round in self._totals.items():
@@ -261,6 +262,7 @@ def _closing_in(
     limits: Constraints,
     max_rounds: float,
     draws: FloatArray,
+    compared: NDArray[np.bool_],
 ) -> Iterator[_Table]:
     """Ever finer lattices around the best choice of the one before, down to whole numbers."""
     clients, steps = settings_within_reach(fleet, descent, limits)
@@ -268,7 +270,7 @@ def _closing_in(
     ks, es = lattice(*clients, size), lattice(*steps, size)
     lowest: FloatArray | None = None
     while True:
-        table = _Table(fleet, descent, objective, limits, max_rounds, draws, ks, es)
+        table = _Table(fleet, descent, objective, limits, max_rounds, draws, compared, ks, es)
         if lowest is not None:  # what was cheapest on a coarser lattice still counts
             table.lowest = np.minimum(table.lowest, lowest)
         yield table
