@@ -159,7 +159,7 @@ def explain_infeasible(
         impossible = least > limits[name] * (1 + LIMIT_SLACK)
         alone = alone or impossible
         parts.append(
-            f"{what[0].upper()}{what[1:]} is {plain(limits[name])}; the "
+            f"{what[0].upper()}{what[1:]} is {limits[name]:,.6g}; the "
             f"{template.format(best, how_sure(method), plain(least))}, at "
             f"clients_per_round={best.clients_per_round:,}, local_steps={best.local_steps:,}."
         )
