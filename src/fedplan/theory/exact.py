@@ -17,7 +17,7 @@ rounds are functions of the same shape, so the same bounds rule out what cannot 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -27,9 +27,8 @@ from fedplan.theory.constraints import LIMIT_SLACK, Constraints
 from fedplan.theory.convergence import Bound, drift
 from fedplan.theory.cost import Objective
 from fedplan.theory.fleet import Fleet, FloatArray, IntArray
-from fedplan.theory.memory import rank
+from fedplan.theory.memory import remembering, step_and_comm_s
 from fedplan.theory.steps import best_integer_steps, optimal_steps, steps_within, training_cost
-from fedplan.theory.stragglers import SlowestClient
 
 PRECISION = 1e-12  # relative; costs closer than this are equal in floating point
 _KNOT_WORK = 1 << 18  # devices weighed to know every K exactly; above it knots are spaced out
@@ -61,20 +60,20 @@ def minimise(
     constraints: Constraints,
     *,
     target_gap: float = 1.0,
-    ranked: dict[int, SlowestClient] | None = None,
 ) -> Optimum | None:
     """The cheapest integer (K, E) of all; None where none meets the constraints.
 
-    `ranked` keeps the devices ranked at the E that were looked at, for the next problem on the
-    same fleet: ranking is most of the work.
+    Ranking the devices at the E that are looked at is most of the work: a fleet that remembers
+    it (`memory.remembering`) has the next problem solved sooner.
 
     >>> fleet = Fleet(step_time_s=[0.1, 0.2, 0.4], comm_time_s=2.0)
     >>> best = minimise(fleet, Bound(a0=1000.0, b0=1.0), Objective.weighted(0.0), Constraints())
     >>> best.setting, best.cost == best.lower_bound
     ((1, 12), True)
     """
-    ranked = {} if ranked is None else ranked
-    found = _Search(fleet, bound, objective, constraints, target_gap, ranked).run()
+    if fleet.memory is None:
+        fleet = remembering(fleet)
+    found = _Search(fleet, bound, objective, constraints, target_gap).run()
     if found is None:
         return None
     cost, k, e = found
@@ -87,22 +86,17 @@ def minimise(
 class _Anchor:
     """One E with the devices ranked at it: exact at its knots, a lower bound everywhere else."""
 
-    slowest: SlowestClient
+    fleet: Fleet
+    local_steps: int
     knots: IntArray
-    step_s: FloatArray
-    comm_s: FloatArray
+    lines: FloatArray = field(init=False)  # seconds of a step, and of communication, at the knots
 
-    @property
-    def local_steps(self) -> int:
-        return int(self.slowest.local_steps)
+    def __post_init__(self) -> None:
+        self.lines = step_and_comm_s(self.fleet, self.knots, self.local_steps)
 
     def add_knots(self, ks: IntArray) -> None:
-        new = np.setdiff1d(ks, self.knots)
-        step_s, comm_s = self.slowest.step_and_comm_s(new)
-        where = np.searchsorted(self.knots, new)
-        self.knots = np.insert(self.knots, where, new)
-        self.step_s = np.insert(self.step_s, where, step_s)
-        self.comm_s = np.insert(self.comm_s, where, comm_s)
+        self.knots = np.union1d(self.knots, ks)
+        self.lines = step_and_comm_s(self.fleet, self.knots, self.local_steps)
 
 
 class _Search:
@@ -115,9 +109,7 @@ class _Search:
         objective: Objective,
         constraints: Constraints,
         target_gap: float,
-        ranked: dict[int, SlowestClient],
     ) -> None:
-        self.ranked = ranked
         self.fleet, self.bound, self.objective = fleet, bound, objective
         self.constraints = constraints
         self.limit_scale = target_gap * (1 + LIMIT_SLACK)
@@ -128,6 +120,7 @@ class _Search:
         lowest, highest = constraints.clients_range(len(fleet))
         self.low, self.high = _cut(np.array([lowest]), np.array([highest]), _FIRST_STRETCHES)
         self.drift = drift(bound, self.high, len(fleet))
+        self.ladder = _ladder(lowest, highest)
         self.anchors: list[_Anchor] = []  # by rising E
         # One row an anchor, one column a stretch: lower bound of the cost, and the E it is at.
         self.bounds = np.empty((0, self.low.size))
@@ -170,13 +163,8 @@ class _Search:
         return int(np.clip(np.rint(guess), *self.steps_range))
 
     def _add_anchor(self, local_steps: int) -> None:
-        lowest = int(self.low[0])
-        slowest = self.ranked.get(local_steps)
-        if slowest is None or slowest.min_clients_per_round > lowest:
-            slowest = rank(self.fleet, local_steps, min_clients_per_round=lowest)
-            self.ranked[local_steps] = slowest
         knots = self._knots()
-        anchor = _Anchor(slowest, knots, *slowest.step_and_comm_s(knots))
+        anchor = _Anchor(self.fleet, local_steps, knots)
         row = sum(other.local_steps < local_steps for other in self.anchors)
         self.anchors.insert(row, anchor)
         self.bounds = _with_row(self.bounds, row)
@@ -190,9 +178,9 @@ class _Search:
         single = np.array_equal(self.low, self.high)
         if single and self.low.size * self.fleet.count.size <= _KNOT_WORK:
             return self.low
-        low, high = float(self.low[0]), float(self.high[-1])
-        size = int(np.ceil(np.log(high / low) / np.log(_KNOT_RATIO))) + 3
-        return np.unique(np.rint(np.geomspace(low, high, size)).astype(np.int64))
+        first = np.searchsorted(self.ladder, self.low[0], "right") - 1
+        last = np.searchsorted(self.ladder, self.high[-1], "left")
+        return self.ladder[first : last + 1]
 
     def _cut_stretches(self) -> None:
         """Cut the stretches that hold the better half of what could still be gained."""
@@ -250,8 +238,7 @@ class _Search:
         a0, anchor = self.bound.a0, self.anchors[row]
         first, last = self._stretch(row)
         low, high = np.full(ks.size, first), np.full(ks.size, last)
-        step_s = np.interp(ks, anchor.knots, anchor.step_s)
-        comm_s = np.interp(ks, anchor.knots, anchor.comm_s)
+        step_s, comm_s = (np.interp(ks, anchor.knots, line) for line in anchor.lines)
         per_step, per_round = self._cost_line(ks, step_s, comm_s)
         for step, round_, limit in self._limited_lines(ks, step_s, comm_s):
             fit_low, fit_high = steps_within(step, round_, a0, drifts, limit, first, last)
@@ -279,7 +266,7 @@ class _Search:
         a0, n = self.bound.a0, len(self.fleet)
         where = np.searchsorted(anchor.knots, ks)
         spread = drift(self.bound, ks, n)
-        known = ks, anchor.step_s[where], anchor.comm_s[where]
+        known = ks, *anchor.lines[:, where]
         cost = training_cost(*self._cost_line(*known), a0, spread, anchor.local_steps)
         for per_step, per_round, limit in self._limited_lines(*known):
             total = training_cost(per_step, per_round, a0, spread, anchor.local_steps)
@@ -299,6 +286,14 @@ class _Search:
         if not keep.all():
             self.low, self.high, self.drift = self.low[keep], self.high[keep], self.drift[keep]
             self.bounds, self.steps = self.bounds[:, keep], self.steps[:, keep]
+
+
+def _ladder(lowest: int, highest: int) -> IntArray:
+    """K spaced by ratio, the same for every range but for its ends, so that they are met again."""
+    size = int(np.log(highest) / np.log(_KNOT_RATIO)) + 1
+    ladder = np.rint(_KNOT_RATIO ** np.arange(size)).astype(np.int64)
+    inside = ladder[(lowest < ladder) & (ladder < highest)]
+    return np.unique(np.concatenate([[lowest], inside, [highest]]))
 
 
 def _with_row(rows: NDArray[Any], position: int) -> NDArray[Any]:

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from fedplan.errors import InputError, Problem
 from fedplan.frames import make_frame
 from fedplan.notebook import in_words, table_html
+from fedplan.theory.order import rising_order
 
 if TYPE_CHECKING:
     from fedplan.theory.memory import RankingMemory
@@ -93,7 +94,7 @@ class Fleet:
         object.__setattr__(self, "device", None if device is None else tuple(device))
         object.__setattr__(self, "memory", None)
         object.__setattr__(self, "_num_clients", int(self.count.sum()))
-        weights = None if bool((self.count == 1).all()) else self.count
+        weights = None if self.is_ungrouped else self.count
         means = {
             name: float(np.average(getattr(self, name), weights=weights)) for name in QUANTITIES
         }
@@ -107,6 +108,11 @@ class Fleet:
     def num_clients(self) -> int:
         """Number of devices N, counts included."""
         return len(self)
+
+    @property
+    def is_ungrouped(self) -> bool:
+        """Whether every entry is a single device."""
+        return self.count.size == len(self)
 
     def mean(self, quantity: str) -> float:
         """Average over the devices: t_p, t_m, e_p or e_m of the paper."""
@@ -127,7 +133,7 @@ class Fleet:
 
     def _summary_of(self, quantity: str) -> dict[str, float]:
         values: FloatArray = getattr(self, quantity)
-        order = np.argsort(values)
+        order = rising_order(values)
         ranked, reached = values[order], np.cumsum(self.count[order])
         mean = self.mean(quantity)
         total = float(reached[-1])

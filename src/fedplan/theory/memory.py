@@ -1,31 +1,92 @@
 """Rankings kept: a fleet that is asked many questions is ranked once at each E.
 
-Who is slowest depends on the devices alone, not on the bound, the prices or the limits. Whoever
-plans for one fleet again and again, as the explorer does, gives it a memory; every function of the
-theory then answers the same, sooner.
+Who is slowest depends on the devices alone, not on the bound, the prices or the limits, and how
+likely each rank is to be the slowest on the number of devices alone. So a plan, which asks often,
+gives its fleet a memory, and whoever plans for one fleet again and again, as the explorer does,
+one that lasts; every function of the theory then answers the same, sooner.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass
 from threading import Lock
+from typing import Generic, TypeVar
 
 import numpy as np
 
 from fedplan.theory.fleet import Fleet, FloatArray, IntArray
-from fedplan.theory.stragglers import SlowestClient
+from fedplan.theory.stragglers import SlowestClient, chances_of_ranks
 
-_MOST_COLUMNS = 4096  # round times kept, each of some K at one E
+_SHARE_OF_CHANCES = 0.25  # of a memory's bytes; the rest is for rankings
+_MOST_POINTS_BYTES = 1 << 24
+
+T = TypeVar("T")
+
+
+class _Kept(Generic[T]):
+    """Values by key within some bytes, the least recently used forgotten first; for any threads."""
+
+    def __init__(self, max_bytes: float, size: Callable[[T], int]) -> None:
+        self._max_bytes, self._size, self.num_bytes = max_bytes, size, 0
+        self._values: OrderedDict[float, T] = OrderedDict()
+        self._lock = Lock()
+
+    def find(self, key: float) -> T | None:
+        with self._lock:
+            if key in self._values:
+                self._values.move_to_end(key)
+            return self._values.get(key)
+
+    def keep(self, key: float, value: T) -> T:
+        with self._lock:
+            old = self._values.pop(key, None)
+            self.num_bytes += self._size(value) - (0 if old is None else self._size(old))
+            self._values[key] = value
+            while self.num_bytes > self._max_bytes and self._values:
+                self.num_bytes -= self._size(self._values.popitem(last=False)[1])
+            return value
+
+
+@dataclass(frozen=True, slots=True)
+class _Points:
+    """What the slowest client takes at some K, which rise, and one E."""
+
+    clients_per_round: IntArray
+    lines: FloatArray  # its seconds of a step, and those of communication
+
+    @property
+    def num_bytes(self) -> int:
+        return int(self.clients_per_round.nbytes + self.lines.nbytes)
+
+    def missing(self, ks: IntArray) -> IntArray:
+        places = np.searchsorted(self.clients_per_round, ks)
+        places[places == self.clients_per_round.size] = 0
+        return np.unique(ks[self.clients_per_round[places] != ks])
+
+    def and_also(self, ks: IntArray, lines: FloatArray) -> _Points:
+        places = np.searchsorted(self.clients_per_round, ks)
+        return _Points(
+            np.insert(self.clients_per_round, places, ks),
+            np.insert(self.lines, places, lines, axis=1),
+        )
+
+    def at(self, ks: IntArray) -> FloatArray:
+        return self.lines[:, np.searchsorted(self.clients_per_round, ks)]
 
 
 class RankingMemory:
-    """The rankings of one fleet, the least recently used forgotten first; for any threads."""
+    """The rankings of one fleet and what was read off them."""
 
     def __init__(self, max_bytes: int) -> None:
-        self._max_bytes, self._bytes = max_bytes, 0
-        self._rankings: OrderedDict[float, SlowestClient] = OrderedDict()
-        self._columns: OrderedDict[tuple[float, bytes], FloatArray] = OrderedDict()
-        self._lock = Lock()
+        self._max_bytes = max_bytes
+        rankings = (1 - _SHARE_OF_CHANCES) * max_bytes
+        self._rankings = _Kept[SlowestClient](rankings, lambda slowest: slowest.num_bytes)
+        self._chances = _Kept[FloatArray](max_bytes - rankings, lambda values: values.nbytes)
+        points = min(max_bytes, _MOST_POINTS_BYTES)
+        self._points = _Kept[_Points](points, lambda known: known.num_bytes)
 
     def __reduce__(self) -> tuple[type[RankingMemory], tuple[int]]:
         """In another process a memory begins empty: ranking is quicker than sending."""
@@ -34,44 +95,31 @@ class RankingMemory:
     @property
     def num_bytes(self) -> int:
         """Bytes of the rankings held."""
-        return self._bytes
+        return self._rankings.num_bytes + self._chances.num_bytes
 
-    def find(self, local_steps: float, min_clients_per_round: int) -> SlowestClient | None:
-        """The ranking at this E, if it is known for K as small as this."""
-        with self._lock:
-            known = self._rankings.get(local_steps)
-            if known is None or known.min_clients_per_round > min_clients_per_round:
-                return None
-            self._rankings.move_to_end(local_steps)
+    def rank(self, fleet: Fleet, local_steps: float, min_clients_per_round: int) -> SlowestClient:
+        """The ranking at this E, for K from the smallest one on."""
+        known = self._rankings.find(local_steps)
+        if known is not None and known.min_clients_per_round <= min_clients_per_round:
             return known
+        slowest = SlowestClient(fleet, local_steps, min_clients_per_round, self._chances_of_ranks)
+        return self._rankings.keep(local_steps, slowest)
 
-    def keep(self, slowest: SlowestClient) -> None:
-        """Remember a ranking, and forget others where there is no room for all."""
-        with self._lock:
-            old = self._rankings.pop(slowest.local_steps, None)
-            self._bytes += slowest.num_bytes - (old.num_bytes if old else 0)
-            self._rankings[slowest.local_steps] = slowest
-            while self._bytes > self._max_bytes and self._rankings:
-                _, forgotten = self._rankings.popitem(last=False)
-                self._bytes -= forgotten.num_bytes
+    def lines(self, fleet: Fleet, local_steps: float, ks: IntArray) -> FloatArray:
+        """Seconds of a step and of communication of the slowest client at this E; 2 x K."""
+        known = self._points.find(local_steps) or _Points(ks[:0], np.empty((2, 0)))
+        if (new := known.missing(ks) if known.clients_per_round.size else np.unique(ks)).size:
+            slowest = self.rank(fleet, local_steps, int(new[0]))
+            known = known.and_also(new, np.stack(slowest.step_and_comm_s(new)))
+            self._points.keep(local_steps, known)
+        return known.at(ks)
 
-    def find_column(self, local_steps: float, clients_per_round: IntArray) -> FloatArray | None:
-        """The seconds of a round at this E for exactly these K, if they were asked for before."""
-        with self._lock:
-            key = (local_steps, clients_per_round.tobytes())
-            known = self._columns.get(key)
-            if known is not None:
-                self._columns.move_to_end(key)
-            return known
-
-    def keep_column(
-        self, local_steps: float, clients_per_round: IntArray, seconds: FloatArray
-    ) -> None:
-        """Remember the seconds of a round at this E for these K."""
-        with self._lock:
-            self._columns[local_steps, clients_per_round.tobytes()] = seconds
-            if len(self._columns) > _MOST_COLUMNS:
-                self._columns.popitem(last=False)
+    def _chances_of_ranks(self, num_clients: int, clients_per_round: int) -> FloatArray:
+        known = self._chances.find(clients_per_round)
+        if known is None:
+            known = chances_of_ranks(num_clients, clients_per_round)
+            self._chances.keep(clients_per_round, known)
+        return known
 
 
 def remembering(fleet: Fleet, max_bytes: int = 1 << 28) -> Fleet:
@@ -81,16 +129,9 @@ def remembering(fleet: Fleet, max_bytes: int = 1 << 28) -> Fleet:
     >>> rank(fleet, 1) is rank(fleet, 1)
     True
     """
-    copy = Fleet(
-        step_time_s=fleet.step_time_s,
-        comm_time_s=fleet.comm_time_s,
-        step_energy_j=fleet.step_energy_j,
-        comm_energy_j=fleet.comm_energy_j,
-        count=fleet.count,
-        device=fleet.device,
-    )
-    object.__setattr__(copy, "memory", RankingMemory(max_bytes))
-    return copy
+    twin = copy(fleet)
+    object.__setattr__(twin, "memory", RankingMemory(max_bytes))
+    return twin
 
 
 def rank(fleet: Fleet, local_steps: float, min_clients_per_round: int = 1) -> SlowestClient:
@@ -100,25 +141,30 @@ def rank(fleet: Fleet, local_steps: float, min_clients_per_round: int = 1) -> Sl
     >>> rank(fleet, 1).round_time_s([3]).tolist()
     [7.0]
     """
-    memory = fleet.memory
-    known = None if memory is None else memory.find(local_steps, min_clients_per_round)
-    if known is not None:
-        return known
-    slowest = SlowestClient(fleet, local_steps, min_clients_per_round)
-    if memory is not None:
-        memory.keep(slowest)
-    return slowest
+    if fleet.memory is None:
+        return SlowestClient(fleet, local_steps, min_clients_per_round)
+    return fleet.memory.rank(fleet, local_steps, min_clients_per_round)
+
+
+def step_and_comm_s(fleet: Fleet, clients_per_round: IntArray, local_steps: float) -> FloatArray:
+    """Expected step and communication seconds of the slowest at one E; 2 x K.
+
+    >>> fleet = Fleet(step_time_s=[1.0, 2.0, 3.0], comm_time_s=[0.0, 5.0, 1.0])
+    >>> step_and_comm_s(fleet, np.array([3]), 1).tolist()
+    [[2.0], [5.0]]
+    """
+    if fleet.memory is None:
+        slowest = SlowestClient(fleet, local_steps, int(clients_per_round.min()))
+        return np.stack(slowest.step_and_comm_s(clients_per_round))
+    return fleet.memory.lines(fleet, local_steps, clients_per_round)
 
 
 def round_times_s(fleet: Fleet, clients_per_round: IntArray, local_steps: IntArray) -> FloatArray:
     """Expected seconds of a round, exact stragglers; one row a K, one column an E."""
-    lowest, columns = int(clients_per_round.min()), []
+    if fleet.memory is None:
+        fleet = remembering(fleet)  # the chances of ranks are the same at every E
+    columns = []
     for e in local_steps.tolist():
-        memory = fleet.memory
-        column = None if memory is None else memory.find_column(e, clients_per_round)
-        if column is None:
-            column = rank(fleet, e, lowest).round_time_s(clients_per_round)
-            if memory is not None:
-                memory.keep_column(e, clients_per_round, column)
-        columns.append(column)
+        step_s, comm_s = step_and_comm_s(fleet, clients_per_round, e)
+        columns.append(step_s * e + comm_s)
     return np.stack(columns, axis=1)

@@ -20,12 +20,12 @@ from fedplan.theory.estimation import Estimate, what_is_known
 from fedplan.theory.exact import Optimum, minimise
 from fedplan.theory.explain import explain_infeasible, explain_plan, hold_words
 from fedplan.theory.fleet import Fleet
+from fedplan.theory.memory import remembering
 from fedplan.theory.paper import solve_paper
 from fedplan.theory.pilots import Piloted
 from fedplan.theory.plan import METHODS, Alternative, Certificate, Method, Plan
 from fedplan.theory.robust import RobustOptimum, least_totals, minimise_regret
 from fedplan.theory.steps import best_integer_steps
-from fedplan.theory.stragglers import SlowestClient
 
 # "One epoch" for a device with 600 samples and batches of 64, the usual share of MNIST.
 EPOCH_STEPS = 10
@@ -126,10 +126,11 @@ class _Case:
         given: Constraints,
         piloted: Piloted | None,
     ) -> None:
-        self.fleet, self.bound, self.constraints = fleet, bound, constraints
+        # Every question of a plan ranks the same devices.
+        self.fleet = fleet if fleet.memory is not None else remembering(fleet)
+        self.bound, self.constraints = bound, constraints
         self.objective, self.target_gap = objective, target_gap
         self.given, self.piloted = given, piloted  # the rest of the constraints is the pilots'
-        self.ranked: dict[int, SlowestClient] = {}
         # Where every setting costs nothing the quickest is the useful one.
         self.costs_nothing = costs_nothing(fleet, objective)
         self.searched = Objective.weighted(0.0) if self.costs_nothing else objective
@@ -144,7 +145,6 @@ class _Case:
             objective or self.searched,
             constraints,
             target_gap=self.target_gap,
-            ranked=self.ranked,
         )
 
     def exact_plan(self) -> Plan:

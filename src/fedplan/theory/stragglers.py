@@ -8,15 +8,31 @@ are as fast or faster, and that ratio is (M - K) / M for a single device.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fedplan.errors import InputError
 from fedplan.theory.fleet import Fleet, FloatArray, IntArray
+from fedplan.theory.order import rising_order
 
 # Ranks whose probability is below e^-42 are skipped: relative to the answer that is under 1e-18.
 _NEGLIGIBLE = 42.0
 _CHUNK = 1 << 18  # weights held at a time when many K are asked for: stays in cache
+
+
+def chances_of_ranks(num_clients: int, clients_per_round: int) -> FloatArray:
+    """Probability that each of N devices, slowest first, is the slowest of K; those that matter.
+
+    >>> chances_of_ranks(3, 2).round(4).tolist()
+    [0.6667, 0.3333]
+    """
+    slower = num_clients * -np.expm1(-_NEGLIGIBLE / clients_per_round)
+    kept = int(min(slower, num_clients - clients_per_round)) + 1
+    here = clients_per_round / np.arange(num_clients, num_clients - kept, -1.0)
+    here[1:] *= np.cumprod(1.0 - here[:-1])
+    return here
 
 
 class SlowestClient:
@@ -29,28 +45,32 @@ class SlowestClient:
 
     `min_clients_per_round` is the smallest K that will be asked for; the larger it is, the fewer
     of the fastest devices can ever be the slowest of a sample, and they are not even ranked.
+    `chances` may remember `chances_of_ranks`, which are the same whoever the devices are.
 
     >>> fleet = Fleet(step_time_s=[1.0, 2.0, 3.0], comm_time_s=[0.0, 5.0, 1.0])
     >>> SlowestClient(fleet, local_steps=1).round_time_s([1, 2, 3]).round(4).tolist()
     [4.0, 6.0, 7.0]
     """
 
-    def __init__(self, fleet: Fleet, local_steps: float, min_clients_per_round: int = 1) -> None:
+    def __init__(
+        self,
+        fleet: Fleet,
+        local_steps: float,
+        min_clients_per_round: int = 1,
+        chances: Callable[[int, int], FloatArray] = chances_of_ranks,
+    ) -> None:
         self.local_steps = local_steps
         self.num_clients = len(fleet)
         self.min_clients_per_round = min_clients_per_round
         ranked = _slowest_first(fleet, local_steps, min_clients_per_round)
-        self._lines = np.stack([fleet.step_time_s[ranked], fleet.comm_time_s[ranked]], axis=1)
-        count = fleet.count[ranked]
-        self._count = None if bool((count == 1).all()) else count.astype(np.float64)
-        # Devices slower than each group, and devices at least as fast, itself included.
-        self._slower = np.cumsum(count) - count
-        self._as_fast = (self.num_clients - self._slower).astype(np.float64)
+        self._lines = np.stack([fleet.step_time_s[ranked], fleet.comm_time_s[ranked]])
+        self._chances = chances
+        self._groups = None if fleet.is_ungrouped else _Groups(fleet.count[ranked], len(fleet))
 
     @property
     def num_bytes(self) -> int:
-        """Bytes of memory, the counts apart."""
-        return int(self._lines.nbytes + self._slower.nbytes + self._as_fast.nbytes)
+        """Bytes of memory."""
+        return int(self._lines.nbytes) + (0 if self._groups is None else self._groups.num_bytes)
 
     def step_and_comm_s(self, clients_per_round: ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Expected step and communication seconds of the slowest client, one entry a K."""
@@ -61,43 +81,58 @@ class SlowestClient:
                 f"but got clients_per_round={int(ks.min())}..{int(ks.max())}, "
                 f"num_clients={self.num_clients}."
             )
-        rising = np.argsort(ks, kind="stable")
-        lines = np.empty((ks.size, 2))
-        start = 0
-        while start < ks.size:
-            # The smallest K of a chunk reaches furthest down the ranking.
-            kept = self._reach(int(ks[rising[start]]))
-            rows = rising[start : start + max(1, _CHUNK // kept)]
-            lines[rows] = self._weights(ks[rows], kept) @ self._lines[:kept]
-            start += rows.size
-        return lines[:, 0], lines[:, 1]
+        lines = np.empty((2, ks.size))
+        if self._groups is not None:
+            for places, chances in self._groups.chances(ks):
+                lines[:, places] = self._lines[:, : chances.shape[1]] @ chances.T
+        else:
+            for place, k in enumerate(ks.tolist()):
+                chances = self._chances(self.num_clients, k)
+                lines[:, place] = self._lines[:, : chances.size] @ chances
+        return lines[0], lines[1]
 
     def round_time_s(self, clients_per_round: ArrayLike) -> FloatArray:
         """Expected seconds of a round at this E (Eq. 13), one entry a K."""
         step_s, comm_s = self.step_and_comm_s(clients_per_round)
         return step_s * self.local_steps + comm_s
 
+
+class _Groups:
+    """Equal devices ranked together, slowest first."""
+
+    def __init__(self, count: IntArray, num_clients: int) -> None:
+        self._num_clients = num_clients
+        self._count = count.astype(np.float64)
+        # Devices slower than each group, and devices at least as fast, itself included.
+        self._slower = np.cumsum(count) - count
+        self._as_fast = (num_clients - self._slower).astype(np.float64)
+
+    @property
+    def num_bytes(self) -> int:
+        return int(self._count.nbytes + self._slower.nbytes + self._as_fast.nbytes)
+
+    def chances(self, ks: IntArray) -> Iterator[tuple[IntArray, FloatArray]]:
+        """Places in `ks` and the probability that each group holds the slowest; K x group."""
+        rising = np.argsort(ks, kind="stable")
+        start = 0
+        while start < ks.size:
+            # The smallest K of a chunk reaches furthest down the ranking.
+            kept = self._reach(int(ks[rising[start]]))
+            places = rising[start : start + max(1, _CHUNK // kept)]
+            k = ks[places, np.newaxis].astype(np.float64)
+            as_fast, count = self._as_fast[np.newaxis, :kept], self._count[np.newaxis, :kept]
+            log_avoided = log_choose_ratio(as_fast, count, k)
+            here, avoided = -np.expm1(log_avoided), np.exp(log_avoided[:, :-1])
+            here[:, 1:] *= np.cumprod(avoided, axis=1, out=avoided)
+            yield places, here
+            start += places.size
+
     def _reach(self, k: int) -> int:
         """How many of the slowest groups hold all but a negligible part of the probability."""
-        slower = self.num_clients * -np.expm1(-_NEGLIGIBLE / k)
+        slower = self._num_clients * -np.expm1(-_NEGLIGIBLE / k)
         return max(
-            1, int(np.searchsorted(self._slower, min(slower, self.num_clients - k), "right"))
+            1, int(np.searchsorted(self._slower, min(slower, self._num_clients - k), "right"))
         )
-
-    def _weights(self, ks: IntArray, kept: int) -> FloatArray:
-        """Probability that each group, slowest first, holds the slowest of K clients; K x group."""
-        k = ks[:, np.newaxis].astype(np.float64)
-        as_fast = self._as_fast[np.newaxis, :kept]
-        if self._count is None:
-            here = k / as_fast
-            avoided = 1.0 - here[:, :-1]
-            # Once fewer than K devices are left the sample cannot have avoided the rest.
-            np.maximum(avoided, 0.0, out=avoided)
-        else:
-            log_avoided = log_choose_ratio(as_fast, self._count[np.newaxis, :kept], k)
-            here, avoided = -np.expm1(log_avoided), np.exp(log_avoided[:, :-1])
-        here[:, 1:] *= np.cumprod(avoided, axis=1, out=avoided)
-        return here
 
 
 def expected_slowest(
@@ -156,5 +191,5 @@ def _slowest_first(fleet: Fleet, local_steps: float, min_clients_per_round: int)
     reach = int(len(fleet) * -np.expm1(-_NEGLIGIBLE / min_clients_per_round)) + 2
     if reach < times.size // 4:
         top = np.argpartition(times, times.size - reach)[times.size - reach :]
-        return top[np.argsort(times[top])[::-1]]
-    return np.argsort(times)[::-1]
+        return top[rising_order(times[top])[::-1]]
+    return rising_order(times)[::-1]
