@@ -12,6 +12,7 @@ from strategies import random_fleet, random_ranges
 
 from fedplan import Bound, Constraints, Fleet, InputError, Objective, make_plan
 from fedplan.theory import grid, robust
+from fedplan.theory.memory import round_times_s
 
 CENTRE = Bound(a0=400.0, b0=1.0, c0=5.0)
 
@@ -173,12 +174,17 @@ def test_no_gap_of_a_lattice_hides_a_regret_below_its_lower_bound():
             np.unique([1, *random.integers(1, last + 1, random.integers(0, 4)), last])
             for last in (n, steps)
         )
-        table = robust._Table(
-            case.fleet, case.bounds, objective, case.constraints, case.gap, ks, es
+        asked = robust._Case(
+            case.fleet, case.bounds, objective, case.constraints, case.gap, case.quantile
         )
+        sketch = robust._Sketch(asked, ks, es)
+        all_ks, all_es = np.arange(1, n + 1), np.arange(1, steps + 1)
+        exact = round_times_s(case.fleet, all_ks, all_es)
+        assert (sketch.seconds_at_least(all_ks, all_es) <= exact * (1 + 1e-12)).all()
         optima = np.array([grid.cost(objective).min() for grid in case.grids])
-        lower_bound = table.regret_lower_bound(optima, case.quantile)
-        assert 0 <= lower_bound <= case.regrets().min() + 1e-12
+        for some_ks, some_es in ((ks, es), (all_ks, es), (all_ks, all_es)):
+            lower_bound = sketch.regret_at_least(some_ks, some_es, optima)
+            assert 0 <= lower_bound <= case.regrets().min() + 1e-12
 
 
 def test_robust_needs_bounds_and_a_sensible_quantile():

@@ -27,6 +27,7 @@ from fedplan.theory.constraints import LIMIT_SLACK, Constraints
 from fedplan.theory.convergence import Bound, drift
 from fedplan.theory.cost import Objective
 from fedplan.theory.fleet import Fleet, FloatArray, IntArray
+from fedplan.theory.grid import STEPS_A_DECADE, steps_ladder
 from fedplan.theory.memory import remembering, step_and_comm_s
 from fedplan.theory.steps import best_integer_steps, optimal_steps, steps_within, training_cost
 
@@ -160,7 +161,9 @@ class _Search:
             self.bound.a0,
             self.drift[self.drift.size // 2],
         )
-        return int(np.clip(np.rint(guess), *self.steps_range))
+        # Where other questions begin too, the devices may be ranked already.
+        ladder = steps_ladder(*self.steps_range, STEPS_A_DECADE)
+        return int(ladder[np.argmin(np.abs(np.log(ladder / np.clip(guess, *self.steps_range))))])
 
     def _add_anchor(self, local_steps: int) -> None:
         knots = self._knots()

@@ -17,6 +17,7 @@ from fedplan.theory.memory import round_times_s
 
 _MAX_PAIRS = 1e6  # (K, E) pairs of a complete grid, whatever the fleet
 _MAX_WORK = 3e8  # devices x pairs
+STEPS_A_DECADE = 13  # of a ladder of E for a large fleet, which is ranked at each of them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -49,6 +50,18 @@ def lattice(low: int, high: int, size: int) -> IntArray:
     if high - low < size:
         return np.arange(low, high + 1)
     return np.unique(np.rint(np.geomspace(low, high, size)).astype(np.int64))
+
+
+def steps_ladder(low: int, high: int, a_decade: int) -> IntArray:
+    """E from low to high in ratio: points of one ladder for all ends, so that they are met again.
+
+    >>> steps_ladder(3, 60, 4).tolist()
+    [3, 6, 10, 18, 32, 56, 60]
+    """
+    powers = np.arange(int(np.log10(high) * a_decade) + 1) / a_decade
+    ladder = np.rint(10.0**powers).astype(np.int64)
+    inside = ladder[(low < ladder) & (ladder < high)]
+    return np.unique(np.concatenate([[low], inside, [high]]))
 
 
 def upper_quantile(values: FloatArray, quantile: float) -> FloatArray:

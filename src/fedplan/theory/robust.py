@@ -14,20 +14,26 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedplan.theory.constraints import TOTALS, Constraints
-from fedplan.theory.convergence import Bound, drift
+from fedplan.theory.convergence import Bound, drift, rounds_for_gap
 from fedplan.theory.cost import Objective, round_energy_j
-from fedplan.theory.exact import minimise
+from fedplan.theory.exact import Optimum, minimise
 from fedplan.theory.fleet import Fleet, FloatArray, IntArray
 from fedplan.theory.grid import (
+    STEPS_A_DECADE,
     affordable_lattice,
     between_neighbours,
     fits_whole,
     lattice,
+    steps_ladder,
     upper_quantile,
 )
-from fedplan.theory.memory import round_times_s
+from fedplan.theory.memory import remembering, round_times_s, step_and_comm_s
 
 _CHUNK = 1 << 22
+_FINER_STEPS = 8  # of E between two neighbours: each ranks the fleet
+_SKETCHED = 128  # of K and of E, where times are not exact but bounded from below
+_SKETCHES = 3  # each closer to the best
+_NEAR = 0.1  # of the least regret above it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,41 +67,78 @@ def minimise_regret(
     Up to some thousand devices every (K, E) is looked at; above, lattices that close in on the
     best, and `lower_bound` says how much they can have missed.
     """
-    low_k, high_k = constraints.clients_range(len(fleet))
-    low_e, high_e = constraints.steps_range(*bounds)
-    complete = fits_whole(fleet, (low_k, high_k), (low_e, high_e))
-    coarse = affordable_lattice(fleet.count.size)
-    size = max(high_k, high_e) if complete else coarse
-    ks, es = lattice(low_k, high_k, size), lattice(low_e, high_e, size)
-    if constraints.limits_totals and not complete:
+    if fleet.memory is None:
+        fleet = remembering(fleet)
+    case = _Case(fleet, bounds, objective, constraints, target_gap, quantile)
+    k_range, e_range = constraints.clients_range(len(fleet)), constraints.steps_range(*bounds)
+    if fits_whole(fleet, k_range, e_range):
+        ks, es = np.arange(k_range[0], k_range[1] + 1), np.arange(e_range[0], e_range[1] + 1)
+        table = _Table(case, ks, es, round_times_s(fleet, ks, es))
+        optima = table.optima()
+        if optima is None:
+            return None
+        regret, setting = table.least_regret(optima)
+        return _optimum(regret, setting, regret, quantile)
+    return _minimise_on_lattices(case, k_range, e_range)
+
+
+def _minimise_on_lattices(
+    case: _Case, k_range: tuple[int, int], e_range: tuple[int, int]
+) -> RobustOptimum | None:
+    fleet, bounds, quantile = case.fleet, case.bounds, case.quantile
+    size = affordable_lattice(fleet.count.size)
+    ks, es = lattice(*k_range, size), steps_ladder(*e_range, STEPS_A_DECADE)
+    if case.constraints.limits_totals:
         # What meets narrow limits may lie between lattice points: add where it is best.
         for bound in (*bounds, _hardest(bounds)):
-            own = minimise(fleet, bound, objective, constraints, target_gap=target_gap)
-            if own is not None:
+            if (own := case.solve(bound)) is not None:
                 ks, es = np.union1d(ks, own.clients_per_round), np.union1d(es, own.local_steps)
-    table = _Table(fleet, bounds, objective, constraints, target_gap, ks, es)
-    optima = table.optima(quantile)
+    sketch = _Sketch(case, ks, es)
+    tables = [_Table(case, ks, es, sketch.seconds_at_least(ks, es))]
+    optima = tables[0].optima()
     if optima is None:
         return None
-    if not (complete or constraints.limits_totals):
-        optima = _exact_optima(fleet, bounds, objective, constraints) / target_gap
-    lower_bound = table.regret_lower_bound(optima, quantile)
+    if not case.constraints.limits_totals:
+        # The lowest cost under each bound on its own; a lattice would overstate it a little.
+        solved = [case.solve(bound) for bound in bounds]
+        optima = np.array([optimum.cost for optimum in solved if optimum is not None])
+    ks, es = lattice(*k_range, _SKETCHED), lattice(*e_range, _SKETCHED)
+    lower_bound = sketch.regret_at_least(ks, es, optima)
+    for _ in range(_SKETCHES):
+        table = _Table(case, ks, es, sketch.seconds_at_least(ks, es))
+        regrets = table.regrets(optima)
+        ks, es = _near_best(ks, regrets.min(axis=1)), _near_best(es, regrets.min(axis=0))
     while True:
-        regret = table.regrets(optima, quantile)
-        row, column = np.unravel_index(np.argmin(regret), regret.shape)
-        finer_k = between_neighbours(table.ks, int(row), coarse)
-        finer_e = between_neighbours(table.es, int(column), coarse)
-        if finer_k.size <= 3 and finer_e.size <= 3:
+        regrets = table.regrets(optima)
+        row, column = np.unravel_index(np.argmin(regrets), regrets.shape)
+        ks = between_neighbours(table.ks, int(row), size)
+        es = between_neighbours(table.es, int(column), _FINER_STEPS)
+        if len(tables) > 1 and ks.size <= 3 and es.size <= 3:
             break
-        table = _Table(fleet, bounds, objective, constraints, target_gap, finer_k, finer_e)
-        if (found := table.optima(quantile)) is not None:
+        table = _Table(case, ks, es, round_times_s(fleet, ks, es))
+        tables.append(table)
+        if (found := table.optima()) is not None:
             optima = np.minimum(optima, found)
-    best = float(regret[row, column])
+    regret, setting = min(table.least_regret(optima) for table in tables)
+    return _optimum(regret, setting, min(regret, lower_bound), quantile)
+
+
+def _near_best(points: IntArray, regrets: FloatArray) -> IntArray:
+    """A finer lattice over all points whose regret is about the least."""
+    least = regrets.min()  # of a sketch, so it may be a little below 0
+    near = np.flatnonzero(regrets <= least + _NEAR * abs(least))
+    first, last = max(near[0] - 1, 0), min(near[-1] + 1, points.size - 1)
+    return lattice(int(points[first]), int(points[last]), _SKETCHED)
+
+
+def _optimum(
+    regret: float, setting: tuple[int, int], lower_bound: float, quantile: float
+) -> RobustOptimum:
     return RobustOptimum(
-        clients_per_round=int(table.ks[row]),
-        local_steps=int(table.es[column]),
-        regret=best,
-        lower_bound=min(best, lower_bound),
+        clients_per_round=setting[0],
+        local_steps=setting[1],
+        regret=regret,
+        lower_bound=lower_bound,
         quantile=quantile,
     )
 
@@ -110,25 +153,42 @@ def least_totals(
 ) -> dict[str, tuple[Bound, int, int]]:
     """Where each limited total is least under this share of the bounds.
 
-    One entry a total: the bound that is the worst of that share there, K and E. Looked for on a
-    lattice where the fleet is large, so a little less may be attainable there.
+    One entry a total: the bound that is the worst of that share there, K and E. Looked for on
+    lattices that close in on it where the fleet is large: a little less may be attainable there.
     """
-    low_k, high_k = constraints.clients_range(len(fleet))
-    low_e, high_e = constraints.steps_range(*bounds)
-    size = affordable_lattice(fleet.count.size) * 4
-    ks, es = lattice(low_k, high_k, size), lattice(low_e, high_e, size)
-    ranges, time = constraints.ranges_only(), Objective.weighted(0.0)
-    table = _Table(fleet, bounds, time, ranges, target_gap, ks, es)
-    rounds = table.rounds(slice(None))
-    needed = upper_quantile(rounds, quantile)
+    if fleet.memory is None:
+        fleet = remembering(fleet)
+    k_range, e_range = constraints.clients_range(len(fleet)), constraints.steps_range(*bounds)
+    whole = fits_whole(fleet, k_range, e_range)
+    size = affordable_lattice(fleet.count.size) * (4 if whole else 1)
+    first_es = lattice(*e_range, size) if whole else steps_ladder(*e_range, STEPS_A_DECADE)
     least = {}
-    totals = (table.seconds * needed, table.joules * needed, needed)
-    for name, total in zip(TOTALS, totals, strict=True):
-        if getattr(constraints, name) is not None:
+    for name in TOTALS:
+        ks, es = lattice(*k_range, size), first_es
+        while getattr(constraints, name) is not None:
+            rounds = _rounds(bounds, ks, es, len(fleet)) / target_gap
+            needed = upper_quantile(rounds, quantile)
+            total = needed * _of_round(name, fleet, ks, es)
             row, column = np.unravel_index(np.argmin(total), total.shape)
             worst = int(np.argmin(np.abs(rounds[:, row, column] - needed[row, column])))
             least[name] = (bounds[worst], int(ks[row]), int(es[column]))
+            ks = between_neighbours(ks, int(row), size)
+            es = between_neighbours(es, int(column), _FINER_STEPS)
+            if ks.size <= 3 and es.size <= 3:
+                break
     return least
+
+
+def _rounds(bounds: Sequence[Bound], ks: IntArray, es: IntArray, num_clients: int) -> FloatArray:
+    """Rounds needed for a gap of 1; bound x K x E."""
+    return np.stack([rounds_for_gap(b, ks[:, np.newaxis], es, num_clients) for b in bounds])
+
+
+def _of_round(total: str, fleet: Fleet, ks: IntArray, es: IntArray) -> FloatArray | float:
+    """What a round adds to a limited total; K x E."""
+    if total == "deadline_s":
+        return round_times_s(fleet, ks, es)
+    return round_energy_j(fleet, ks[:, np.newaxis], es) if total == "energy_budget_j" else 1.0
 
 
 def _hardest(bounds: Sequence[Bound]) -> Bound:
@@ -140,85 +200,105 @@ def _hardest(bounds: Sequence[Bound]) -> Bound:
     )
 
 
-def _exact_optima(
-    fleet: Fleet, bounds: Sequence[Bound], objective: Objective, constraints: Constraints
-) -> FloatArray:
-    """The lowest cost under each bound on its own; a lattice would overstate it a little."""
-    solved = [minimise(fleet, bound, objective, constraints) for bound in bounds]
-    return np.array([optimum.cost for optimum in solved if optimum is not None])
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """What regret is asked for."""
+
+    fleet: Fleet
+    bounds: Sequence[Bound]
+    objective: Objective
+    constraints: Constraints
+    target_gap: float
+    quantile: float
+
+    def solve(self, bound: Bound) -> Optimum | None:
+        """The optimum if this bound were true."""
+        return minimise(
+            self.fleet, bound, self.objective, self.constraints, target_gap=self.target_gap
+        )
+
+    def cost_of_round(self, ks: IntArray, es: IntArray, seconds: FloatArray) -> FloatArray:
+        """What a round of this many seconds costs; K x E."""
+        k = ks[:, np.newaxis]
+        return self.objective.of_round(seconds, round_energy_j(self.fleet, k, es), k)
 
 
 class _Table:
-    """Costs of a lattice of (K, E) under every bound: a0 * x + drift(K) * y with two tables."""
+    """Costs of a lattice of (K, E) under every bound, by the seconds of its rounds."""
 
-    def __init__(
-        self,
-        fleet: Fleet,
-        bounds: Sequence[Bound],
-        objective: Objective,
-        constraints: Constraints,
-        target_gap: float,
-        ks: IntArray,
-        es: IntArray,
-    ) -> None:
-        self.ks, self.es, self.constraints, self.gap = ks, es, constraints, target_gap
-        k, self.steps = ks[:, np.newaxis], es[np.newaxis, :].astype(np.float64)
-        self.seconds, self.joules = round_times_s(fleet, ks, es), round_energy_j(fleet, k, es)
-        self.per_round = objective.of_round(self.seconds, self.joules, k)
-        self.a0 = np.array([bound.a0 for bound in bounds])
-        self.drift = np.stack([drift(bound, ks, len(fleet)) for bound in bounds])
-
-    def rounds(self, rows: slice) -> FloatArray:
-        """Rounds needed; bound x K x E."""
-        a0 = self.a0[:, np.newaxis, np.newaxis]
-        return (a0 / self.steps + self.drift[:, rows, np.newaxis] * self.steps) / self.gap
+    def __init__(self, case: _Case, ks: IntArray, es: IntArray, seconds: FloatArray) -> None:
+        self.case, self.ks, self.es, self.seconds = case, ks, es, seconds
+        self.per_round = case.cost_of_round(ks, es, seconds)
 
     def _row_chunks(self) -> list[slice]:
-        rows = max(1, _CHUNK // (self.a0.size * self.es.size))
+        rows = max(1, _CHUNK // (len(self.case.bounds) * self.es.size))
         return [slice(start, start + rows) for start in range(0, self.ks.size, rows)]
 
-    def _costs(self, rows: slice, quantile: float) -> FloatArray:
+    def _costs(self, rows: slice) -> FloatArray:
         """Cost under every bound, infinite where the limits fail too often; bound x K x E."""
-        rounds = self.rounds(rows)
+        case, ks = self.case, self.ks[rows]
+        rounds = _rounds(case.bounds, ks, self.es, len(case.fleet)) / case.target_gap
         costs = self.per_round[rows] * rounds
-        if self.constraints.limits_totals:
-            met = self.constraints.met(
-                self.seconds[rows] * rounds, self.joules[rows] * rounds, rounds
-            )
-            costs[:, met.mean(axis=0) < quantile - 1e-12] = np.inf
+        if case.constraints.limits_totals:
+            joules = round_energy_j(case.fleet, ks[:, np.newaxis], self.es)
+            met = case.constraints.met(self.seconds[rows] * rounds, joules * rounds, rounds)
+            costs[:, met.mean(axis=0) < case.quantile - 1e-12] = np.inf
         return costs
 
-    def optima(self, quantile: float) -> FloatArray | None:
+    def optima(self) -> FloatArray | None:
         """The lowest cost under each bound; None where nothing meets the limits."""
-        lowest = np.min(
-            [self._costs(rows, quantile).min(axis=(1, 2)) for rows in self._row_chunks()], axis=0
-        )
+        lowest = np.min([self._costs(rows).min(axis=(1, 2)) for rows in self._row_chunks()], axis=0)
         return lowest if np.isfinite(lowest).all() else None
 
-    def regrets(self, optima: FloatArray, quantile: float) -> FloatArray:
+    def regrets(self, optima: FloatArray) -> FloatArray:
         """The quantile over the bounds of each (K, E)'s regret; K x E."""
         return np.concatenate(
             [
-                upper_quantile(self._costs(rows, quantile) / optima[:, None, None] - 1.0, quantile)
+                upper_quantile(self._costs(rows) / optima[:, None, None] - 1.0, self.case.quantile)
                 for rows in self._row_chunks()
             ]
         )
 
-    def regret_lower_bound(self, optima: FloatArray, quantile: float) -> float:
-        """A regret no integer (K, E) of the whole range beats, lattice points and cells alike.
+    def least_regret(self, optima: FloatArray) -> tuple[float, tuple[int, int]]:
+        """The smallest regret, and its (K, E)."""
+        regrets = self.regrets(optima)
+        row, column = np.unravel_index(np.argmin(regrets), regrets.shape)
+        return float(regrets[row, column]), (int(self.ks[row]), int(self.es[column]))
 
-        In the cell from (K1, E1) to (K2, E2) a round costs least at K1, cost / E falls with E,
-        cost * E rises with E, and drift falls with K: four corner values bound both terms.
+
+class _Sketch:
+    """What rounds take at least at any (K, E), from who is slowest on a lattice.
+
+    The time of a round is convex in E, so it lies above the lines of the E next to it that were
+    looked at, and concave in K, so these lines may be taken from chords. On the
+    lattice it is exact.
+    """
+
+    def __init__(self, case: _Case, ks: IntArray, es: IntArray) -> None:
+        self.case, self.ks, self.es = case, ks, es
+        # Seconds of a step and of communication of the slowest; 2 x E x K.
+        self.lines = np.stack([step_and_comm_s(case.fleet, ks, e) for e in es.tolist()], axis=1)
+
+    def seconds_at_least(self, ks: IntArray, es: IntArray) -> FloatArray:
+        """K x E."""
+        chords = np.array([[np.interp(ks, self.ks, at) for at in line] for line in self.lines])
+        above = np.minimum(np.searchsorted(self.es, es), self.es.size - 1)
+        step_s, comm_s = chords[:, [above, np.maximum(above - 1, 0)]]
+        return np.asarray((step_s * es[:, np.newaxis] + comm_s).max(axis=0).T)
+
+    def regret_at_least(self, ks: IntArray, es: IntArray, optima: FloatArray) -> float:
+        """A regret no integer (K, E) beats, from the first to the last K and E.
+
+        Cells cover all of them. From (K1, E1) to (K2, E2) a round costs least at K1, cost / E
+        falls with E, cost * E rises with E, and drift falls with K: that bounds both terms.
         """
-        lowest = float(self.regrets(optima, quantile).min())
-        if (np.diff(self.ks) <= 1).all() and (np.diff(self.es) <= 1).all():
-            return lowest
-        k_next = np.minimum(np.arange(self.ks.size) + 1, self.ks.size - 1)
-        e_next = np.minimum(np.arange(self.es.size) + 1, self.es.size - 1)
-        falling = (self.per_round / self.steps)[:, e_next] / self.gap
-        rising = self.per_round * self.steps / self.gap
-        cells = [
-            (a0 * falling + spread[k_next, np.newaxis] * rising) / optimum - 1.0
-            for a0, spread, optimum in zip(self.a0, self.drift, optima, strict=True)
+        case = self.case
+        last_k, last_e = (np.append(first[1:] - 1, first[-1]) for first in (ks, es))
+        falling = case.cost_of_round(ks, last_e, self.seconds_at_least(ks, last_e)) / last_e
+        rising = case.cost_of_round(ks, es, self.seconds_at_least(ks, es)) * es
+        costs = [
+            bound.a0 * falling + drift(bound, last_k, len(case.fleet))[:, np.newaxis] * rising
+            for bound in case.bounds
         ]
-        return max(0.0, min(lowest, float(upper_quantile(np.stack(cells), quantile).min())))
+        ratios = np.stack(costs) / (case.target_gap * optima[:, None, None])
+        return max(0.0, float(upper_quantile(ratios, case.quantile).min()) - 1.0)

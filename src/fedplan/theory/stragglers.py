@@ -61,9 +61,12 @@ class SlowestClient:
     ) -> None:
         self.local_steps = local_steps
         self.num_clients = len(fleet)
-        self.min_clients_per_round = min_clients_per_round
         ranked = _slowest_first(fleet, local_steps, min_clients_per_round)
-        self._lines = np.stack([fleet.step_time_s[ranked], fleet.comm_time_s[ranked]])
+        is_whole = ranked.size == fleet.count.size
+        self.min_clients_per_round = 1 if is_whole else min_clients_per_round
+        self._lines = np.empty((2, ranked.size))
+        for row, seconds in zip(self._lines, (fleet.step_time_s, fleet.comm_time_s), strict=True):
+            np.take(seconds, ranked, out=row, mode="clip")  # the other modes copy twice
         self._chances = chances
         self._groups = None if fleet.is_ungrouped else _Groups(fleet.count[ranked], len(fleet))
 

@@ -21,9 +21,9 @@ from fedplan.theory.pilots import Pilot
 
 _MOST_FLEETS = 16
 _MOST_ENTRIES = 300_000  # of all fleets kept, but for the one in use
-_RANKINGS = 48  # remembered a fleet: the E of the figures, and those a search looks at
+_RANKINGS = 64  # remembered a fleet: the E of the figures, and those a search looks at
 _MOST_BYTES = 1 << 28  # of one fleet's rankings
-_BYTES_AN_ENTRY = 32  # of one ranking
+_BYTES_AN_ENTRY = 24  # of one ranking, and of what else is kept beside it
 _MOST_PILOTS = 64
 _QUICK = 5_000  # entries of a fleet that is planned for in some hundredths of a second
 

@@ -12,14 +12,13 @@ from fedplan.theory.constraints import Constraints
 from fedplan.theory.convergence import Bound
 from fedplan.theory.cost import Objective
 from fedplan.theory.fleet import Fleet, FloatArray, IntArray
-from fedplan.theory.grid import Surface, lattice, timed_surface
+from fedplan.theory.grid import STEPS_A_DECADE, Surface, lattice, steps_ladder, timed_surface
 from fedplan.theory.memory import round_times_s
 
 _SMALL = 2_000  # entries; a larger fleet has a coarser ladder, for each E is a sort of it
 _CLIENTS, _FEWER_CLIENTS = 128, 40
 _ALL_STEPS = 64  # up to here every E is looked at
-_A_DECADE, _FEWER_A_DECADE = 24, 13  # of E beyond
-_MOST_STEPS = 10**9
+_A_DECADE = 24  # of E beyond, for a small fleet
 
 
 class Grid:
@@ -32,7 +31,7 @@ class Grid:
         small = fleet.count.size <= _SMALL
         steps = Constraints(max_local_steps=ranges.max_local_steps).steps_range(bound)[1]
         ks = lattice(1, len(fleet), _CLIENTS if small else _FEWER_CLIENTS)
-        es = np.union1d(_steps_ladder(steps, small=small), [e for _, e in settings])
+        es = np.union1d(_steps(steps, small=small), [e for _, e in settings])
         extra = np.setdiff1d([k for k, _ in settings], ks).astype(np.int64)
         seconds = round_times_s(fleet, ks, es)
         for k in extra.tolist():
@@ -84,11 +83,7 @@ def _within(values: IntArray, low: int, high: int) -> slice:
     return slice(start, end)
 
 
-def _steps_ladder(high: int, *, small: bool) -> IntArray:
-    """E from 1 to `high`: points of one ladder for all ends, so that they are found again."""
+def _steps(high: int, *, small: bool) -> IntArray:
     if small and high <= _ALL_STEPS:
         return np.arange(1, high + 1)
-    decade = _A_DECADE if small else _FEWER_A_DECADE
-    powers = np.arange(0, 9 * decade + 1) / decade
-    ladder = np.unique(np.rint(10.0**powers).astype(np.int64))
-    return np.union1d(ladder[ladder < min(high, _MOST_STEPS)], [high])
+    return steps_ladder(1, high, _A_DECADE if small else STEPS_A_DECADE)
