@@ -22,6 +22,7 @@ from fedplan.theory.stragglers import SlowestClient, chances_of_ranks
 
 _SHARE_OF_CHANCES = 0.25  # of a memory's bytes; the rest is for rankings
 _MOST_POINTS_BYTES = 1 << 24
+_FEW = 512  # devices whose rounds are worked out for every K at once
 
 T = TypeVar("T")
 
@@ -63,8 +64,8 @@ class _Points:
 
     def missing(self, ks: IntArray) -> IntArray:
         places = np.searchsorted(self.clients_per_round, ks)
-        places[places == self.clients_per_round.size] = 0
-        return np.unique(ks[self.clients_per_round[places] != ks])
+        absent = self.clients_per_round[np.minimum(places, self.clients_per_round.size - 1)] != ks
+        return np.unique(ks[absent]) if absent.any() else ks[:0]
 
     def and_also(self, ks: IntArray, lines: FloatArray) -> _Points:
         places = np.searchsorted(self.clients_per_round, ks)
@@ -87,6 +88,7 @@ class RankingMemory:
         self._chances = _Kept[FloatArray](max_bytes - rankings, lambda values: values.nbytes)
         points = min(max_bytes, _MOST_POINTS_BYTES)
         self._points = _Kept[_Points](points, lambda known: known.num_bytes)
+        self._all_chances: FloatArray | None = None  # of few devices; rank x K
 
     def __reduce__(self) -> tuple[type[RankingMemory], tuple[int]]:
         """In another process a memory begins empty: ranking is quicker than sending."""
@@ -107,12 +109,28 @@ class RankingMemory:
 
     def lines(self, fleet: Fleet, local_steps: float, ks: IntArray) -> FloatArray:
         """Seconds of a step and of communication of the slowest client at this E; 2 x K."""
-        known = self._points.find(local_steps) or _Points(ks[:0], np.empty((2, 0)))
-        if (new := known.missing(ks) if known.clients_per_round.size else np.unique(ks)).size:
+        known = self._points.find(local_steps)
+        if known is None:
+            known = self._points.keep(local_steps, self._first_points(fleet, local_steps, ks))
+        if (new := known.missing(ks)).size:
             slowest = self.rank(fleet, local_steps, int(new[0]))
             known = known.and_also(new, np.stack(slowest.step_and_comm_s(new)))
             self._points.keep(local_steps, known)
         return known.at(ks)
+
+    def _first_points(self, fleet: Fleet, local_steps: float, ks: IntArray) -> _Points:
+        if len(fleet) > _FEW or not fleet.is_ungrouped:
+            ks = np.unique(ks)
+            slowest = self.rank(fleet, local_steps, int(ks[0]))
+            return _Points(ks, np.stack(slowest.step_and_comm_s(ks)))
+        # Of few devices every K is as soon known as one.
+        ks = np.arange(1, len(fleet) + 1)
+        if self._all_chances is None:
+            self._all_chances = np.zeros((ks.size, ks.size))
+            for column, k in zip(self._all_chances.T, ks.tolist(), strict=True):
+                chances = chances_of_ranks(len(fleet), k)
+                column[: chances.size] = chances
+        return _Points(ks, self.rank(fleet, local_steps, 1).weighed(self._all_chances))
 
     def _chances_of_ranks(self, num_clients: int, clients_per_round: int) -> FloatArray:
         known = self._chances.find(clients_per_round)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedplan.theory.constraints import TOTALS, Constraints
-from fedplan.theory.convergence import Bound, drift, rounds_for_gap
+from fedplan.theory.convergence import Bound, drift
 from fedplan.theory.cost import Objective, round_energy_j
 from fedplan.theory.exact import Optimum, minimise
 from fedplan.theory.fleet import Fleet, FloatArray, IntArray
@@ -181,7 +181,9 @@ def least_totals(
 
 def _rounds(bounds: Sequence[Bound], ks: IntArray, es: IntArray, num_clients: int) -> FloatArray:
     """Rounds needed for a gap of 1; bound x K x E."""
-    return np.stack([rounds_for_gap(b, ks[:, np.newaxis], es, num_clients) for b in bounds])
+    a0 = np.array([bound.a0 for bound in bounds])[:, np.newaxis, np.newaxis]
+    drifts = np.stack([drift(bound, ks, num_clients) for bound in bounds])[:, :, np.newaxis]
+    return np.asarray(a0 / es + drifts * es)
 
 
 def _of_round(total: str, fleet: Fleet, ks: IntArray, es: IntArray) -> FloatArray | float:

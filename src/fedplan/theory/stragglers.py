@@ -87,12 +87,15 @@ class SlowestClient:
         lines = np.empty((2, ks.size))
         if self._groups is not None:
             for places, chances in self._groups.chances(ks):
-                lines[:, places] = self._lines[:, : chances.shape[1]] @ chances.T
+                lines[:, places] = self.weighed(chances.T)
         else:
             for place, k in enumerate(ks.tolist()):
-                chances = self._chances(self.num_clients, k)
-                lines[:, place] = self._lines[:, : chances.size] @ chances
+                lines[:, place] = self.weighed(self._chances(self.num_clients, k))
         return lines[0], lines[1]
+
+    def weighed(self, chances: FloatArray) -> FloatArray:
+        """Expected step and communication seconds where these are the chances of the ranks."""
+        return np.asarray(self._lines[:, : chances.shape[0]] @ chances)
 
     def round_time_s(self, clients_per_round: ArrayLike) -> FloatArray:
         """Expected seconds of a round at this E (Eq. 13), one entry a K."""

@@ -9,7 +9,7 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Literal, NoReturn
 
 from fedplan.errors import Collector, InputError, Problem
@@ -19,6 +19,7 @@ from fedplan.theory.convergence import Bound
 from fedplan.theory.cost import Objective, Prices
 from fedplan.theory.estimation import Estimate, estimate_bound
 from fedplan.theory.fleet import Fleet, draw_fleet, with_stragglers
+from fedplan.theory.pilots import Pilot
 from fedplan.theory.plan import METHODS, Method
 from fedplan.theory.planning import method_problems
 from fedplan.web.basis import Convergence, Devices, Shelf
@@ -299,10 +300,17 @@ def _convergence(reader: _Reader, shelf: Shelf) -> Convergence:
 def _estimate(convergence: Convergence, num_clients: int, method: Method | None) -> Estimate:
     # The paper's method is the whole of Algorithm 2, its averaging over pairs included.
     how: Literal["pairwise", "joint"] = "pairwise" if method == "paper" else "joint"
-    estimate = estimate_bound(convergence.pilots, num_clients, method=how)
+    estimate = _estimated(convergence.pilots, num_clients, how)
     if not estimate.success:
         raise InputError(f"there is no bound to plan with. {estimate.message}")
     return estimate
+
+
+@lru_cache(maxsize=64)  # a slider seldom moves what pilots say
+def _estimated(
+    pilots: tuple[Pilot, ...], num_clients: int, how: Literal["pairwise", "joint"]
+) -> Estimate:
+    return estimate_bound(pilots, num_clients, method=how)
 
 
 def _current(
