@@ -1,9 +1,9 @@
 """How quick the explorer is: a real `fedplan serve`, asked over loopback HTTP.
 
 Prints, for fleets of several sizes, the milliseconds from a slider's move to the whole answer
-(server and transfer), the time to the first page with all its files and its first plan, and with
---clients N what N pages at a time get for --seconds: errors, median, 95th percentile, and the
-server's memory.
+(server and transfer) with a given bound, with pilots, and with a fleet drawn anew at every move;
+the time to the first page with all its files and its first plan; and with --clients N what N pages
+at a time get for --seconds: errors, median, 95th percentile, and the server's memory.
 """
 
 from __future__ import annotations
@@ -27,18 +27,47 @@ from typing import Any
 MOVES = 30
 THINKS_S = 1.0  # how often somebody at a page moves a slider
 RESTS = 5  # moves until it rests, and the page asks for the what-ifs too
-SLIDERS: dict[str, list[dict[str, Any]]] = {
-    "energy weight": [{"energy_weight": 0.1 + 0.025 * move} for move in range(MOVES)],
-    "price of an hour": [
-        {"objective": "prices", "price_hour": 0.5 + 0.1 * move, "price_kwh": 0.3}
+PILOTS = b"""clients_per_round,local_steps,upper_loss,lower_loss,rounds_to_upper,rounds_to_lower
+3,30,1.5,1.3,60,130
+10,20,1.5,1.3,80,150
+20,45,1.5,1.3,40,72
+50,70,1.5,1.3,30,55
+3,70,1.5,1.3,50,95
+20,20,1.5,1.3,80,148
+"""
+
+
+def sliders(size: int, pilots: str) -> dict[str, list[dict[str, Any]]]:
+    """The moves of each slider, for a fleet of this size and the pilots of this id."""
+    weights = [{"energy_weight": 0.1 + 0.025 * move} for move in range(MOVES)]
+    # Pilots need fewer rounds than the example, so these are short; the first cannot be met.
+    deadlines = [{"energy_weight": 0.6, "deadline_s": 300.0 + 20 * move} for move in range(MOVES)]
+    fleets: list[dict[str, Any]] = [
+        {"energy_weight": 0.3, "num_clients": size - max(1, size // 100) * move}
         for move in range(MOVES)
-    ],
-    "deadline": [{"energy_weight": 0.6, "deadline_s": 1300.0 + 30 * move} for move in range(MOVES)],
-    "a0 of the bound": [
-        {"energy_weight": 0.3, "bound": "own", "a0": 2000.0 + 100 * move, "b0": 1.0, "c0": 26.0}
-        for move in range(MOVES)
-    ],
-}
+    ]
+    robust = {"pilots": pilots}
+    return {
+        "energy weight": weights,
+        "price of an hour": [
+            {"objective": "prices", "price_hour": 0.5 + 0.1 * move, "price_kwh": 0.3}
+            for move in range(MOVES)
+        ],
+        "deadline": [
+            {"energy_weight": 0.6, "deadline_s": 1300.0 + 30 * move} for move in range(MOVES)
+        ],
+        "a0 of the bound": [
+            {"energy_weight": 0.3, "bound": "own", "a0": 2000.0 + 100 * move, "b0": 1.0, "c0": 26.0}
+            for move in range(MOVES)
+        ],
+        "devices": fleets,
+        "pilots, weight": [state | robust for state in weights],
+        "pilots, deadline": [state | robust for state in deadlines],
+        "pilots, all limits": [
+            state | robust | {"energy_budget_j": 500.0, "max_rounds": 300} for state in deadlines
+        ],
+        "pilots, devices": [state | robust for state in fleets],
+    }
 
 
 @dataclass
@@ -73,6 +102,16 @@ def ask(connection: http.client.HTTPConnection, state: dict[str, Any]) -> float:
     body = reply.read()
     assert reply.status == 200, body[:300]
     return time.perf_counter() - begin
+
+
+def upload_pilots(connection: http.client.HTTPConnection) -> str:
+    """The id under which the server keeps the pilots."""
+    connection.request(
+        "POST", "/api/upload/pilots?name=pilots.csv", PILOTS, {"content-type": "text/csv"}
+    )
+    reply = json.loads(connection.getresponse().read())
+    assert reply["success"], reply
+    return str(reply["id"])
 
 
 def first_page(port: int) -> float:
@@ -150,12 +189,13 @@ async def _exchange(
     assert answer.startswith("HTTP/1.1 200") and json.loads(content)["success"]
 
 
-def sliders(port: int, sizes: list[int]) -> None:
+def time_sliders(port: int, sizes: list[int]) -> None:
     """Print the milliseconds of every slider for fleets of these sizes."""
     print(f"{'devices':>10} {'slider':<18} {'first':>8} {'median':>8} {'p95':>8} {'worst':>8}  ms")
     connection = http.client.HTTPConnection("127.0.0.1", port)
+    pilots = upload_pilots(connection)
     for size in sizes:
-        for name, states in SLIDERS.items():
+        for name, states in sliders(size, pilots).items():
             drawn = {"fleet": "drawn", "num_clients": size}
             first, *rest = (1000 * ask(connection, {**drawn, **state}) for state in states)
             ranked = sorted(rest)
@@ -178,7 +218,7 @@ def main() -> None:
         server, port = start(Path(folder))
         try:
             print(f"page, its files and its first plan: {first_page(port):.2f} s")
-            sliders(port, options.sizes)
+            time_sliders(port, options.sizes)
             if options.clients:
                 asyncio.run(many_clients(port, clients=options.clients, seconds=3.0))
                 before = memory_mb(server.pid)

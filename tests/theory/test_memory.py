@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -9,7 +11,8 @@ import pytest
 
 from fedplan import Bound, Constraints, cost_surface, draw_fleet, make_plan
 from fedplan.theory.cost import Objective
-from fedplan.theory.memory import rank, remembering
+from fedplan.theory.memory import rank, remembering, round_times_s
+from fedplan.theory.stragglers import SlowestClient
 
 BOUND = Bound(a0=3750.0, b0=1.0, c0=26.0)
 CASES = [
@@ -60,6 +63,30 @@ def test_a_ranking_for_large_k_is_not_taken_for_small_k(fleet):
     whole = rank(kept, 10)
     assert whole is not few and rank(kept, 10, min_clients_per_round=600) is whole
     assert whole.round_time_s([1])[0] == pytest.approx(fleet.round_times_s(10).mean())
+
+
+@pytest.mark.parametrize("size", [700, 60])  # of few devices every K is worked out at once
+def test_k_asked_for_apart_or_together_take_the_same(size):
+    few = draw_fleet(size, step_time_s=(0.1, 0.1), comm_time_s=(2.0, 2.0), seed=5)
+    all_k, es = np.arange(1, size + 1), np.array([1, 7, 40])
+    together = round_times_s(few, all_k, es)
+    kept = remembering(few)
+    for ks in (all_k[5::9], all_k[[-1, 0]], all_k[::-1]):
+        assert np.array_equal(round_times_s(kept, ks, es), together[ks - 1])
+    plain = [SlowestClient(few, e).round_time_s(all_k) for e in es.tolist()]
+    assert together == pytest.approx(np.stack(plain, axis=1), rel=1e-13)
+
+
+def test_a_memory_goes_with_its_fleet(fleet):
+    kept = remembering(fleet)
+    plans(kept, CASES[:1])
+    gone = weakref.ref(kept.memory)
+    gc.disable()  # nothing is held in a circle, which for large fleets would be felt
+    try:
+        del kept
+        assert gone() is None
+    finally:
+        gc.enable()
 
 
 def test_threads_share_a_memory(fleet):

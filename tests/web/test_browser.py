@@ -380,6 +380,30 @@ def test_it_fits_the_screen_in_light_and_dark(open_page, size, scheme):
     assert min(contrast) >= 4.5, contrast
 
 
+def test_on_a_phone_the_answer_is_two_lines_and_wide_tables_scroll_in_their_boxes(open_page):
+    page = open_page("#current_clients_per_round=10&current_local_steps=50", "phone")
+    assert page.locator("#answer").bounding_box()["height"] <= 90
+    k, e = shown(page)
+    words = f"Use K = {k} of 100 clients per round, E = {e} local steps"
+    assert page.text_content("#headline") == words  # all of it is read out
+    assert page.locator("#numbers div:visible").count() == 4
+    page.locator("#frontier summary").click()
+    page.wait_for_selector("#frontier details table")
+    boxes = page.evaluate(
+        """() => [...document.querySelectorAll("#plan-view table")]
+          .filter((table) => table.rows.length)
+          .map((table) => table.closest(".scroll"))
+          .map((box) => box && [box.tabIndex, box.getAttribute("role"),
+            Boolean(box.getAttribute("aria-label") ?? box.getAttribute("aria-labelledby")),
+            getComputedStyle(box).overflowX])"""
+    )
+    assert len(boxes) >= 4
+    assert all(box == [0, "region", True, "auto"] for box in boxes)
+    page.focus(".scroll:has(#rows)")
+    page.keyboard.press("ArrowRight")
+    until(page, "document.querySelector('.scroll:has(#rows)').scrollLeft > 0")
+
+
 def test_runs_are_compared_and_seen_while_they_go_on(open_page, browser, tmp_path):
     url = f"sqlite:///{tmp_path}/fedplan.db"
     record = {"accuracy": None, "cohort": (1, 2)}

@@ -78,6 +78,21 @@ class _Points:
         return self.lines[:, np.searchsorted(self.clients_per_round, ks)]
 
 
+class _Chances:
+    """`chances_of_ranks`, remembered; apart, or rankings would hold the memory they are in."""
+
+    def __init__(self, max_bytes: float) -> None:
+        self.kept = _Kept[FloatArray](max_bytes, lambda chances: chances.nbytes)
+
+    def __call__(self, num_clients: int, clients_per_round: int) -> FloatArray:
+        known = self.kept.find(clients_per_round)
+        if known is None:
+            known = self.kept.keep(
+                clients_per_round, chances_of_ranks(num_clients, clients_per_round)
+            )
+        return known
+
+
 class RankingMemory:
     """The rankings of one fleet and what was read off them."""
 
@@ -85,7 +100,7 @@ class RankingMemory:
         self._max_bytes = max_bytes
         rankings = (1 - _SHARE_OF_CHANCES) * max_bytes
         self._rankings = _Kept[SlowestClient](rankings, lambda slowest: slowest.num_bytes)
-        self._chances = _Kept[FloatArray](max_bytes - rankings, lambda values: values.nbytes)
+        self._chances = _Chances(max_bytes - rankings)
         points = min(max_bytes, _MOST_POINTS_BYTES)
         self._points = _Kept[_Points](points, lambda known: known.num_bytes)
         self._all_chances: FloatArray | None = None  # of few devices; rank x K
@@ -97,14 +112,14 @@ class RankingMemory:
     @property
     def num_bytes(self) -> int:
         """Bytes of the rankings held."""
-        return self._rankings.num_bytes + self._chances.num_bytes
+        return self._rankings.num_bytes + self._chances.kept.num_bytes
 
     def rank(self, fleet: Fleet, local_steps: float, min_clients_per_round: int) -> SlowestClient:
         """The ranking at this E, for K from the smallest one on."""
         known = self._rankings.find(local_steps)
         if known is not None and known.min_clients_per_round <= min_clients_per_round:
             return known
-        slowest = SlowestClient(fleet, local_steps, min_clients_per_round, self._chances_of_ranks)
+        slowest = SlowestClient(fleet, local_steps, min_clients_per_round, self._chances)
         return self._rankings.keep(local_steps, slowest)
 
     def lines(self, fleet: Fleet, local_steps: float, ks: IntArray) -> FloatArray:
@@ -132,15 +147,8 @@ class RankingMemory:
                 column[: chances.size] = chances
         return _Points(ks, self.rank(fleet, local_steps, 1).weighed(self._all_chances))
 
-    def _chances_of_ranks(self, num_clients: int, clients_per_round: int) -> FloatArray:
-        known = self._chances.find(clients_per_round)
-        if known is None:
-            known = chances_of_ranks(num_clients, clients_per_round)
-            self._chances.keep(clients_per_round, known)
-        return known
 
-
-def remembering(fleet: Fleet, max_bytes: int = 1 << 28) -> Fleet:
+def remembering(fleet: Fleet, max_bytes: int = 1 << 27) -> Fleet:
     """The same fleet with a memory of this size for its rankings.
 
     >>> fleet = remembering(Fleet(step_time_s=[1.0, 2.0, 3.0], comm_time_s=[0.0, 5.0, 1.0]))

@@ -15,6 +15,9 @@ _TYPES = {
     "svg": "image/svg+xml",
 }
 _PAGE = "index.html"
+# Before plotly's own first line: a browser that knows this comment compiles the whole script beside
+# the page while it loads, which otherwise keeps the page itself busy for half a second.
+_COMPILE_AHEAD = b"//# allFunctionsCalledOnLoad\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +43,7 @@ def load_files() -> tuple[File, dict[str, File]]:
     folder = files("fedplan.web") / "static"
     own = {item.name: item.read_bytes() for item in folder.iterdir() if item.is_file()}
     page = own.pop(_PAGE).decode()
-    plotly = plotly_script().read_bytes()
+    plotly = _COMPILE_AHEAD + plotly_script().read_bytes()
     release = _hash(b"".join(own[name] for name in sorted(own)))
     script = f"{_hash(plotly)}/plotly.js"
     page = page.replace("{release}", f"/static/{release}").replace("{plotly}", f"/static/{script}")

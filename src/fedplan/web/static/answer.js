@@ -20,14 +20,19 @@ export function showHeadline(answer) {
   const head = byId("headline");
   const row = answer.rows[0];
   const bold = (text) => Object.assign(document.createElement("b"), { textContent: text });
+  // What a narrow screen has no room for; it is still read out.
+  const aside = (text) =>
+    Object.assign(document.createElement("span"), { className: "aside", textContent: text });
   const pairs = [];
   if (answer.success) {
     head.replaceChildren(
-      answer.is_guess ? "The pilots do not settle this. A guess: " : "Use ",
+      answer.is_guess ? "The pilots do not settle this. A guess: " : aside("Use "),
       bold(`K = ${row.clients_per_round.toLocaleString("en")}`),
-      ` of ${answer.num_clients.toLocaleString("en")} clients per round and `,
+      ` of ${answer.num_clients.toLocaleString("en")}`,
+      aside(" clients per round"),
+      ", ",
       bold(`E = ${row.local_steps.toLocaleString("en")}`),
-      " local steps",
+      aside(" local steps"),
     );
     pairs.push(
       ["rounds", row.words.rounds],
@@ -51,6 +56,7 @@ export function showHeadline(answer) {
       pairs.push([row.name, `${row.words.time}, ${row.words.energy}, ${row.words.rounds} rounds`]);
     }
   }
+  byId("numbers").classList.toggle("attainable", !answer.success);
   byId("numbers").replaceChildren(
     ...pairs.map(([name, value]) => {
       const box = document.createElement("div");

@@ -1,7 +1,7 @@
 // Figures of a plan: arrays from the server, placed and coloured; nothing is computed here.
 
 import { colour, draw, layout } from "./plots.js";
-import { tableOf } from "./tables.js";
+import { scrollBox, tableOf } from "./tables.js";
 
 function markTraces(marks, { legend = true } = {}) {
   return marks.map((mark) => ({
@@ -231,8 +231,8 @@ export function drawHistogram(data) {
   const figure = document.getElementById("histogram");
   let list = figure.querySelector(".slowest");
   if (!list) {
-    list = document.createElement("div");
-    list.className = "slowest scroll";
+    list = scrollBox("The slowest devices");
+    list.classList.add("slowest");
     figure.append(list);
   }
   list.replaceChildren(

@@ -1,9 +1,9 @@
 // Plots: what all figures share, drawn by plotly: layout, colours of the page, a table below.
 
-import { tableOf } from "./tables.js";
+import { scrollBox, tableOf } from "./tables.js";
 
-// Plotly takes a second to compile: it is fetched with the page, but begins once the first answer
-// is on the screen in words.
+// Plotly is fetched and compiled beside the page, but begins once the first answer is on the screen
+// in words.
 let loading = null;
 function plotly() {
   loading ??= new Promise((done) =>
@@ -17,6 +17,13 @@ function plotly() {
     ),
   );
   return loading;
+}
+// A figure's first drawing takes long, so each has a task of its own: what is there is seen
+// before the next one begins.
+let turn = Promise.resolve();
+function ownTask() {
+  turn = turn.then(() => new Promise((go) => setTimeout(go)));
+  return turn;
 }
 const CONFIG = { displayModeBar: false, responsive: true };
 const shown = new Map(); // element id -> how to draw it again
@@ -75,8 +82,12 @@ export function draw(id, make, table, first = () => {}) {
   const figure = document.getElementById(id);
   const again = async () => {
     await plotly();
-    const { traces, layout } = make();
     const plot = figure.querySelector(".plot");
+    if (!plot.data) {
+      await ownTask();
+      if (shown.get(id) !== again) return; // there is a newer one
+    }
+    const { traces, layout } = make();
     const isNew = !plot.data;
     await window.Plotly.react(plot, traces, layout, CONFIG);
     if (isNew) first(plot);
@@ -95,7 +106,8 @@ function showTable(figure, table) {
     details = document.createElement("details");
     const summary = document.createElement("summary");
     summary.textContent = "As a table";
-    details.append(summary, document.createElement("div"));
+    const title = figure.querySelector("figcaption").textContent;
+    details.append(summary, scrollBox(`${title}, as a table`));
     details.addEventListener("toggle", () => details.fill?.());
     figure.append(details);
   }

@@ -1,5 +1,15 @@
 // Tables: of settings, of runs, and of every figure for who cannot see it.
 
+/** A box for a table that may be wider than its place: it scrolls, by keyboard too. */
+export function scrollBox(name) {
+  const box = document.createElement("div");
+  box.className = "scroll";
+  box.tabIndex = 0;
+  box.setAttribute("role", "region");
+  box.setAttribute("aria-label", name);
+  return box;
+}
+
 /** A table of rows whose first cell names them. */
 export function tableOf({ head, rows, caption }) {
   const table = document.createElement("table");
