@@ -13,6 +13,8 @@ from strategies import random_fleet, random_ranges
 from fedplan import Bound, Constraints, Fleet, InputError, Objective, make_plan
 from fedplan.theory import grid, robust
 from fedplan.theory.memory import round_times_s
+from fedplan.theory.regret import Case as Asked
+from fedplan.theory.regret import Sketch
 
 CENTRE = Bound(a0=400.0, b0=1.0, c0=5.0)
 
@@ -163,6 +165,25 @@ def test_on_a_coarse_lattice_the_regret_is_still_true_and_bounded_from_below(mon
         assert plan.certificate.gap == pytest.approx(plan.regret - plan.certificate.lower_bound)
 
 
+def test_on_a_coarse_lattice_limits_are_met_and_hardly_anything_is_missed(monkeypatch):
+    monkeypatch.setattr(grid, "_MAX_WORK", 1)
+    monkeypatch.setattr(robust, "affordable_lattice", lambda _: 16)
+    random = np.random.default_rng(14)
+    limited = 0
+    while limited < 60:
+        case = random_case(random, 80)
+        if not case.constraints.limits_totals:
+            continue
+        limited += 1
+        plan, regrets = case.plan(), case.regrets()
+        assert plan.success == (regrets is not None)
+        if regrets is not None:
+            k, e = plan.setting
+            assert plan.regret == pytest.approx(regrets[k - 1, e - 1], abs=0.01)
+            assert regrets[k - 1, e - 1] <= regrets.min() + 0.005
+            assert plan.certificate.lower_bound <= regrets.min() + 1e-12
+
+
 def test_no_gap_of_a_lattice_hides_a_regret_below_its_lower_bound():
     random = np.random.default_rng(13)
     for _ in range(150):
@@ -174,10 +195,8 @@ def test_no_gap_of_a_lattice_hides_a_regret_below_its_lower_bound():
             np.unique([1, *random.integers(1, last + 1, random.integers(0, 4)), last])
             for last in (n, steps)
         )
-        asked = robust._Case(
-            case.fleet, case.bounds, objective, case.constraints, case.gap, case.quantile
-        )
-        sketch = robust._Sketch(asked, ks, es)
+        asked = Asked(case.fleet, case.bounds, objective, case.constraints, case.gap, case.quantile)
+        sketch = Sketch(asked, ks, es)
         all_ks, all_es = np.arange(1, n + 1), np.arange(1, steps + 1)
         exact = round_times_s(case.fleet, all_ks, all_es)
         assert (sketch.seconds_at_least(all_ks, all_es) <= exact * (1 + 1e-12)).all()

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedplan.theory.constraints import TOTALS, Constraints
-from fedplan.theory.convergence import Bound, drift
+from fedplan.theory.convergence import Bound
 from fedplan.theory.cost import Objective, round_energy_j
-from fedplan.theory.exact import Optimum, minimise
 from fedplan.theory.fleet import Fleet, FloatArray, IntArray
 from fedplan.theory.grid import (
     STEPS_A_DECADE,
@@ -27,9 +26,9 @@ from fedplan.theory.grid import (
     steps_ladder,
     upper_quantile,
 )
-from fedplan.theory.memory import remembering, round_times_s, step_and_comm_s
+from fedplan.theory.memory import remembering, round_times_s
+from fedplan.theory.regret import Case, Sketch, Table, rounds_needed
 
-_CHUNK = 1 << 22
 _FINER_STEPS = 8  # of E between two neighbours: each ranks the fleet
 _SKETCHED = 128  # of K and of E, where times are not exact but bounded from below
 _SKETCHES = 3  # each closer to the best
@@ -69,11 +68,11 @@ def minimise_regret(
     """
     if fleet.memory is None:
         fleet = remembering(fleet)
-    case = _Case(fleet, bounds, objective, constraints, target_gap, quantile)
+    case = Case(fleet, bounds, objective, constraints, target_gap, quantile)
     k_range, e_range = constraints.clients_range(len(fleet)), constraints.steps_range(*bounds)
     if fits_whole(fleet, k_range, e_range):
         ks, es = np.arange(k_range[0], k_range[1] + 1), np.arange(e_range[0], e_range[1] + 1)
-        table = _Table(case, ks, es, round_times_s(fleet, ks, es))
+        table = Table(case, ks, es, round_times_s(fleet, ks, es))
         optima = table.optima()
         if optima is None:
             return None
@@ -83,7 +82,7 @@ def minimise_regret(
 
 
 def _minimise_on_lattices(
-    case: _Case, k_range: tuple[int, int], e_range: tuple[int, int]
+    case: Case, k_range: tuple[int, int], e_range: tuple[int, int]
 ) -> RobustOptimum | None:
     fleet, bounds, quantile = case.fleet, case.bounds, case.quantile
     size = affordable_lattice(fleet.count.size)
@@ -93,8 +92,8 @@ def _minimise_on_lattices(
         for bound in (*bounds, _hardest(bounds)):
             if (own := case.solve(bound)) is not None:
                 ks, es = np.union1d(ks, own.clients_per_round), np.union1d(es, own.local_steps)
-    sketch = _Sketch(case, ks, es)
-    tables = [_Table(case, ks, es, sketch.seconds_at_least(ks, es))]
+    sketch = Sketch(case, ks, es)
+    tables = [Table(case, ks, es, sketch.seconds_at_least(ks, es))]
     optima = tables[0].optima()
     if optima is None:
         return None
@@ -102,10 +101,14 @@ def _minimise_on_lattices(
         # The lowest cost under each bound on its own; a lattice would overstate it a little.
         solved = [case.solve(bound) for bound in bounds]
         optima = np.array([optimum.cost for optimum in solved if optimum is not None])
+    else:
+        ks, es = _around_optima(sketch, k_range, e_range)
+        tables.append(Table(case, ks, es, round_times_s(fleet, ks, es)))
+        optima = np.minimum(optima, tables[-1].lowest_costs())
     ks, es = lattice(*k_range, _SKETCHED), lattice(*e_range, _SKETCHED)
     lower_bound = sketch.regret_at_least(ks, es, optima)
     for _ in range(_SKETCHES):
-        table = _Table(case, ks, es, sketch.seconds_at_least(ks, es))
+        table = Table(case, ks, es, sketch.seconds_at_least(ks, es))
         regrets = table.regrets(optima)
         ks, es = _near_best(ks, regrets.min(axis=1)), _near_best(es, regrets.min(axis=0))
     while True:
@@ -113,14 +116,35 @@ def _minimise_on_lattices(
         row, column = np.unravel_index(np.argmin(regrets), regrets.shape)
         ks = between_neighbours(table.ks, int(row), size)
         es = between_neighbours(table.es, int(column), _FINER_STEPS)
-        if len(tables) > 1 and ks.size <= 3 and es.size <= 3:
+        if table is tables[-1] and ks.size <= 3 and es.size <= 3:
             break
-        table = _Table(case, ks, es, round_times_s(fleet, ks, es))
+        table = Table(case, ks, es, round_times_s(fleet, ks, es))
         tables.append(table)
-        if (found := table.optima()) is not None:
-            optima = np.minimum(optima, found)
+        optima = np.minimum(optima, table.lowest_costs())
     regret, setting = min(table.least_regret(optima) for table in tables)
     return _optimum(regret, setting, min(regret, lower_bound), quantile)
+
+
+def _around_optima(
+    sketch: Sketch, k_range: tuple[int, int], e_range: tuple[int, int]
+) -> tuple[IntArray, IntArray]:
+    """K and E where each bound has its lowest cost within the limits, as far as a sketch can say.
+
+    A sketch takes rounds for a little shorter than they are, so beside each K there are others.
+    """
+    case = sketch.case
+    ks, es = lattice(*k_range, _SKETCHED), lattice(*e_range, _SKETCHED)
+    whole = Table(case, ks, es, sketch.seconds_at_least(ks, es)).cheapest()
+    found_k, found_e = [], []
+    for bound, (row, column) in enumerate(whole):
+        near_k = between_neighbours(ks, row, _SKETCHED)
+        near_e = between_neighbours(es, column, _FINER_STEPS)
+        near = Table(case, near_k, near_e, sketch.seconds_at_least(near_k, near_e))
+        row, column = near.cheapest()[bound]
+        k = near_k[row]
+        found_k += [k - k // 100 - 1, k, k + k // 100 + 1]
+        found_e.append(near_e[column])
+    return np.unique(np.clip(found_k, *k_range)), np.unique(found_e)
 
 
 def _near_best(points: IntArray, regrets: FloatArray) -> IntArray:
@@ -166,7 +190,7 @@ def least_totals(
     for name in TOTALS:
         ks, es = lattice(*k_range, size), first_es
         while getattr(constraints, name) is not None:
-            rounds = _rounds(bounds, ks, es, len(fleet)) / target_gap
+            rounds = rounds_needed(bounds, ks, es, len(fleet)) / target_gap
             needed = upper_quantile(rounds, quantile)
             total = needed * _of_round(name, fleet, ks, es)
             row, column = np.unravel_index(np.argmin(total), total.shape)
@@ -177,13 +201,6 @@ def least_totals(
             if ks.size <= 3 and es.size <= 3:
                 break
     return least
-
-
-def _rounds(bounds: Sequence[Bound], ks: IntArray, es: IntArray, num_clients: int) -> FloatArray:
-    """Rounds needed for a gap of 1; bound x K x E."""
-    a0 = np.array([bound.a0 for bound in bounds])[:, np.newaxis, np.newaxis]
-    drifts = np.stack([drift(bound, ks, num_clients) for bound in bounds])[:, :, np.newaxis]
-    return np.asarray(a0 / es + drifts * es)
 
 
 def _of_round(total: str, fleet: Fleet, ks: IntArray, es: IntArray) -> FloatArray | float:
@@ -200,107 +217,3 @@ def _hardest(bounds: Sequence[Bound]) -> Bound:
         b0=max(bound.b0 for bound in bounds),
         c0=max(bound.c0 for bound in bounds),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Case:
-    """What regret is asked for."""
-
-    fleet: Fleet
-    bounds: Sequence[Bound]
-    objective: Objective
-    constraints: Constraints
-    target_gap: float
-    quantile: float
-
-    def solve(self, bound: Bound) -> Optimum | None:
-        """The optimum if this bound were true."""
-        return minimise(
-            self.fleet, bound, self.objective, self.constraints, target_gap=self.target_gap
-        )
-
-    def cost_of_round(self, ks: IntArray, es: IntArray, seconds: FloatArray) -> FloatArray:
-        """What a round of this many seconds costs; K x E."""
-        k = ks[:, np.newaxis]
-        return self.objective.of_round(seconds, round_energy_j(self.fleet, k, es), k)
-
-
-class _Table:
-    """Costs of a lattice of (K, E) under every bound, by the seconds of its rounds."""
-
-    def __init__(self, case: _Case, ks: IntArray, es: IntArray, seconds: FloatArray) -> None:
-        self.case, self.ks, self.es, self.seconds = case, ks, es, seconds
-        self.per_round = case.cost_of_round(ks, es, seconds)
-
-    def _row_chunks(self) -> list[slice]:
-        rows = max(1, _CHUNK // (len(self.case.bounds) * self.es.size))
-        return [slice(start, start + rows) for start in range(0, self.ks.size, rows)]
-
-    def _costs(self, rows: slice) -> FloatArray:
-        """Cost under every bound, infinite where the limits fail too often; bound x K x E."""
-        case, ks = self.case, self.ks[rows]
-        rounds = _rounds(case.bounds, ks, self.es, len(case.fleet)) / case.target_gap
-        costs = self.per_round[rows] * rounds
-        if case.constraints.limits_totals:
-            joules = round_energy_j(case.fleet, ks[:, np.newaxis], self.es)
-            met = case.constraints.met(self.seconds[rows] * rounds, joules * rounds, rounds)
-            costs[:, met.mean(axis=0) < case.quantile - 1e-12] = np.inf
-        return costs
-
-    def optima(self) -> FloatArray | None:
-        """The lowest cost under each bound; None where nothing meets the limits."""
-        lowest = np.min([self._costs(rows).min(axis=(1, 2)) for rows in self._row_chunks()], axis=0)
-        return lowest if np.isfinite(lowest).all() else None
-
-    def regrets(self, optima: FloatArray) -> FloatArray:
-        """The quantile over the bounds of each (K, E)'s regret; K x E."""
-        return np.concatenate(
-            [
-                upper_quantile(self._costs(rows) / optima[:, None, None] - 1.0, self.case.quantile)
-                for rows in self._row_chunks()
-            ]
-        )
-
-    def least_regret(self, optima: FloatArray) -> tuple[float, tuple[int, int]]:
-        """The smallest regret, and its (K, E)."""
-        regrets = self.regrets(optima)
-        row, column = np.unravel_index(np.argmin(regrets), regrets.shape)
-        return float(regrets[row, column]), (int(self.ks[row]), int(self.es[column]))
-
-
-class _Sketch:
-    """What rounds take at least at any (K, E), from who is slowest on a lattice.
-
-    The time of a round is convex in E, so it lies above the lines of the E next to it that were
-    looked at, and concave in K, so these lines may be taken from chords. On the
-    lattice it is exact.
-    """
-
-    def __init__(self, case: _Case, ks: IntArray, es: IntArray) -> None:
-        self.case, self.ks, self.es = case, ks, es
-        # Seconds of a step and of communication of the slowest; 2 x E x K.
-        self.lines = np.stack([step_and_comm_s(case.fleet, ks, e) for e in es.tolist()], axis=1)
-
-    def seconds_at_least(self, ks: IntArray, es: IntArray) -> FloatArray:
-        """K x E."""
-        chords = np.array([[np.interp(ks, self.ks, at) for at in line] for line in self.lines])
-        above = np.minimum(np.searchsorted(self.es, es), self.es.size - 1)
-        step_s, comm_s = chords[:, [above, np.maximum(above - 1, 0)]]
-        return np.asarray((step_s * es[:, np.newaxis] + comm_s).max(axis=0).T)
-
-    def regret_at_least(self, ks: IntArray, es: IntArray, optima: FloatArray) -> float:
-        """A regret no integer (K, E) beats, from the first to the last K and E.
-
-        Cells cover all of them. From (K1, E1) to (K2, E2) a round costs least at K1, cost / E
-        falls with E, cost * E rises with E, and drift falls with K: that bounds both terms.
-        """
-        case = self.case
-        last_k, last_e = (np.append(first[1:] - 1, first[-1]) for first in (ks, es))
-        falling = case.cost_of_round(ks, last_e, self.seconds_at_least(ks, last_e)) / last_e
-        rising = case.cost_of_round(ks, es, self.seconds_at_least(ks, es)) * es
-        costs = [
-            bound.a0 * falling + drift(bound, last_k, len(case.fleet))[:, np.newaxis] * rising
-            for bound in case.bounds
-        ]
-        ratios = np.stack(costs) / (case.target_gap * optima[:, None, None])
-        return max(0.0, float(upper_quantile(ratios, case.quantile).min()) - 1.0)
