@@ -218,6 +218,16 @@ def test_a_csv_has_every_number_of_every_round(fedplan, study, tmp_path):
     assert {file.name for file in tmp_path.iterdir()} == {"fedplan.db", "runs.csv"}
 
 
+def test_runs_that_end_each_in_their_own_way_are_all_exported(fedplan, study, tmp_path):
+    with Store() as store:
+        for rounds in (3, 5):
+            run = make_run(7, rounds=rounds, clients=2)
+            store.save_run({**EXPERIMENT, "stop": {"max_rounds": rounds}}, run)
+    assert fedplan("export", "demo", "-o", "runs.csv").out == "Exported: 6 runs to runs.csv\n"
+    rows = read_csv(tmp_path / "runs.csv")
+    assert [row["round"] for row in rows if row["seed"] == "7"] == list("0123012345")
+
+
 def test_a_json_has_the_study_too(fedplan, study, tmp_path):
     answer = fedplan("export", "demo", "-o", "runs.json", "--format", "json")
     assert answer.json == {"success": True, "output": "runs.json", "num_runs": 4}

@@ -95,6 +95,15 @@ def test_e_is_compared_with_the_same_cohorts_and_k_at_the_e_between():
     assert second.local_steps < third.local_steps == fourth.local_steps < first.local_steps
 
 
+def test_runs_with_few_clients_are_repeated_once_more_where_they_are_cheap():
+    for weight, repeats in ((0.0, 2), (1.0, 3)):
+        problem = make_problem(weight=weight)
+        pilots = DesignedPilots(problem, budget=0.8)
+        finish(pilots, make_truth(problem))
+        seeds = [run.seed for run in pilots.runs if run.clients_per_round == 2]
+        assert len(set(seeds)) == len(seeds) == repeats
+
+
 def test_the_dearer_clients_are_the_fewer_are_piloted():
     first = [DesignedPilots(make_problem(weight=w), budget=0.8).ask().job for w in (0.0, 0.95, 1.0)]
     many = [job.clients_per_round for job in first]

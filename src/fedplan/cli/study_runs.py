@@ -26,7 +26,7 @@ def runs_of_study(
     runs = [
         run
         for experiment in experiments
-        if _without_stop(experiment.settings) == study.experiment.settings
+        if study.has_runs_of(experiment)
         for run in store.runs(experiment.settings)
     ]
     if not _has_file(study):
@@ -43,7 +43,7 @@ def runs_of_experiment(
     """All its runs, each with what the first of its studies that has it made it for."""
     roles: dict[Key, str] = {}
     for study in studies:
-        if _has_file(study) and study.experiment.settings == _without_stop(experiment.settings):
+        if _has_file(study) and study.has_runs_of(experiment):
             roles = _roles(study, store.steps(study)) | roles
     return [(run, roles.get(_key(run), "")) for run in store.runs(experiment.settings)]
 
@@ -76,7 +76,3 @@ def _roles(study: StudyEntry, steps: Mapping[str, Any]) -> dict[Key, str]:
 
 def _key(run: RunEntry) -> Key:
     return run.clients_per_round, run.local_steps, run.seed
-
-
-def _without_stop(settings: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in settings.items() if key != "stop"}

@@ -52,6 +52,15 @@ class StudyEntry:
         """Runs of the study's experiment."""
         return self.experiment.num_runs
 
+    def has_runs_of(self, experiment: ExperimentEntry) -> bool:
+        """Whether an experiment is this study's, apart from when its runs end.
+
+        Where the end of a run decides which of its rounds are evaluated it is in the settings, and
+        pilots and training are experiments of their own.
+        """
+        settings = {key: value for key, value in experiment.settings.items() if key != "stop"}
+        return settings == self.experiment.settings
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEntry:

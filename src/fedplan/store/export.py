@@ -52,9 +52,13 @@ def export_runs(
     Runs stand in the order of K, E and seed. A failure leaves an old file as it was.
     """
     check_export(path)
-    settings = (entry.experiment if isinstance(entry, StudyEntry) else entry).settings
-    listed = store.runs(settings)
-    runs = _each_run(store, settings, listed)
+    if isinstance(entry, StudyEntry):
+        experiments = [one for one in store.experiments() if entry.has_runs_of(one)]
+    else:
+        experiments = [entry]
+    listed = [(one.settings, run) for one in experiments for run in store.runs(one.settings)]
+    listed.sort(key=lambda item: (item[1].clients_per_round, item[1].local_steps, item[1].seed))
+    runs = _each_run(store, listed)
     try:
         with draft_of(path) as draft:
             match Path(path).suffix.lower():
@@ -70,11 +74,9 @@ def export_runs(
     return len(listed)
 
 
-def _each_run(
-    store: Store, settings: dict[str, Any], listed: list[RunEntry]
-) -> Iterator[RunRecord]:
+def _each_run(store: Store, listed: list[tuple[dict[str, Any], RunEntry]]) -> Iterator[RunRecord]:
     """One run in memory at a time."""
-    for run in listed:
+    for settings, run in listed:
         found = store.find_run(settings, run.clients_per_round, run.local_steps, run.seed)
         if found is not None:
             yield found

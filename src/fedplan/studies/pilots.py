@@ -1,9 +1,9 @@
 """Pilots: the short runs a plan is made from, chosen, judged and stopped; ask() and tell().
 
-Four short runs, each for a reason. With many clients a round, which leave little to luck, a larger
-and a smaller E with the same cohorts show what local steps save; two runs with two clients a round,
-which leave much to it, show what clients save. Pilots are run to a loss, not to the target, and
-further only while that can pay.
+Four or five short runs, each for a reason. With many clients a round, which leave little to luck, a
+larger and a smaller E with the same cohorts show what local steps save; two or three runs with two
+clients a round, which leave much to it, show what clients save. Pilots are run to a loss, not to
+the target, and further only while that can pay.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from fedplan.theory.learning_rate import LearningRate
 # Many clients are as many as make a round at most so much dearer than the least; more than the most
 # have no noise left to save.
 LEAST_CLIENTS, MOST_CLIENTS, DEARER = 10, 50, 2.0
-FEW_CLIENTS = 2
+FEW_CLIENTS, MOST_REPEATS = 2, 3  # more than two with other seeds only where each is cheap
 MORE_STEPS, FEWER_STEPS = 1.75, 0.5  # times the E in the middle
 # How far the pilots go at each stage: 1 is the first loss, 0 the target, between by ratio.
-DEPTHS = ((0.48, 0.62, 0.8, 0.8), (0.3, 0.35, 0.5, 0.5))
+DEPTHS = ((0.48, 0.62, 0.8), (0.3, 0.35, 0.5))  # of the third and all after it the same
 FEWEST_ROUNDS = 12  # of a pilot: of fewer, rounding to whole rounds is most of the noise
 SHORT = 3  # times as many rounds a second pilot may take, where the first was at the target
 PATIENCE = 3  # rounds in a row at its loss before a pilot ends: one lucky cohort ends none
@@ -236,10 +236,9 @@ class DesignedPilots:
         """The loss this pilot ends at, in this stage."""
         if self._first_loss is None:
             raise AssertionError("the first trial tells the first loss")
-        target = self._problem.target_loss
-        return target * math.exp(
-            DEPTHS[self._stage][position] * math.log(self._first_loss / target)
-        )
+        target, depths = self._problem.target_loss, DEPTHS[self._stage]
+        depth = depths[min(position, len(depths) - 1)]
+        return target * math.exp(depth * math.log(self._first_loss / target))
 
     def _end_stage(self) -> None:
         problem = self._problem
@@ -323,14 +322,14 @@ def _jobs(problem: PilotProblem) -> list[Job]:
     more, fewer = _within(problem, middle * MORE_STEPS), _within(problem, middle * FEWER_STEPS)
     if more == fewer:
         fewer = _within(problem, more / 2)
-    first, second = problem.seed, problem.seed + 1
-    planned = [
-        Job(clients_per_round=many, local_steps=more, seed=first),
-        Job(clients_per_round=many, local_steps=fewer, seed=first),
-        Job(clients_per_round=few, local_steps=between, seed=first),
-        Job(clients_per_round=few, local_steps=between, seed=second),
-    ]
-    return list(dict.fromkeys(planned))
+    is_cheap = problem.round_cost(many, between) >= MOST_REPEATS * problem.round_cost(few, between)
+    repeats = MOST_REPEATS if is_cheap else 2
+    planned = [(many, more, 0), (many, fewer, 0), *((few, between, n) for n in range(repeats))]
+    jobs = (
+        Job(clients_per_round=clients, local_steps=steps, seed=problem.seed + number)
+        for clients, steps, number in planned
+    )
+    return list(dict.fromkeys(jobs))
 
 
 def _middle_steps(problem: PilotProblem, clients: int) -> float:

@@ -17,7 +17,7 @@ from fedplan.theory.convergence import Bound
 from fedplan.theory.example import EXAMPLE_BOUND, example_fleet
 from fedplan.theory.fleet import Fleet
 from fedplan.theory.memory import remembering
-from fedplan.theory.pilots import Pilot
+from fedplan.theory.pilots import DESCENT, Pilot
 
 _MOST_FLEETS = 16
 _MOST_ENTRIES = 300_000  # of all fleets kept, but for the one in use
@@ -183,7 +183,7 @@ def piloted(name: str, pilots: tuple[Pilot, ...]) -> Convergence:
     return Convergence(
         name=name,
         pilots=pilots,
-        relative_to="the pilots' descent from upper_loss to lower_loss",
+        relative_to=DESCENT,
         flags=("--pilots", name),
         python=f"read_pilots({name!r})",
     )
