@@ -3,6 +3,7 @@
     python reproduction/optimality.py setup3
     python reproduction/optimality.py setup3 --grid-seeds 10 data-seed=11
     python reproduction/optimality.py setup3 --grid-seeds 20 --lognormal 1.0
+    python reproduction/optimality.py setup2 --pilot-seeds 2 --checking-seeds 4
 
 The best setting is chosen on every other seed of the grid (grid.py) and priced on the seeds
 between, with the devices that really took part; a planned setting is priced on the same seeds.
@@ -29,7 +30,7 @@ from fedplan.studies.jobs import make_jobs
 from fedplan.studies.paper_pilots import PaperPilots
 from fedplan.studies.pilots import DesignedPilots
 from fedplan.studies.summary import RunSummary
-from fedplan.studies.sweep import empirical_optimum, make_cells
+from fedplan.studies.sweep import Cell, empirical_optimum, make_cells
 from fedplan.studies.workflow import Bill, pilot_problem
 from fedplan.theory.cost import Objective
 
@@ -117,19 +118,26 @@ def measure(
     weights: Iterable[float],
     pilot_seeds: Iterable[int],
     grid_seeds: int,
+    checking_seeds: int,
 ) -> list[Row]:
-    """Plan for every weight and pilot seed by both methods, and price the plans."""
+    """Plan for every weight and pilot seed by both methods, and price the plans and the best."""
     grid = GRIDS[setup]
     base = build_experiment(read_study(setup, [*overrides, *fleet]))
     truth = Truth(setup, overrides, base)
     everywhere = truth.outcomes(make_jobs(grid.settings, range(grid_seeds)))
-    checking = range(1, grid_seeds, 2) if grid_seeds > 1 else range(1)
+    checking = range(1, 2 * checking_seeds, 2)
     rows = []
+
+    def priced(setting: tuple[int, int], objective: Objective) -> Cell:
+        (cell,) = make_cells(truth.outcomes(make_jobs([setting], checking)), objective)
+        return cell
+
     for weight in weights:
         objective = Objective.weighted(weight)
-        best = empirical_optimum(everywhere, objective)
-        if best is None:
+        cheapest = empirical_optimum(everywhere, objective)
+        if cheapest is None:
             raise ValueError("no setting of the grid reaches the target with every seed")
+        best = priced(cheapest.setting, objective)
         for method in METHODS:
             for seed in pilot_seeds:
                 keys = [f"energy-weight={weight}", f"pilot-seed={seed}", f"pilots={method}"]
@@ -140,9 +148,7 @@ def measure(
                     print(f"weight {weight}, {method}, pilots {seed}: {choice.message}")
                     continue
                 clients, steps = choice.setting
-                made = truth.outcomes(make_jobs([choice.setting], checking))
-                (priced,) = make_cells(made, objective)
-                expected = choice.forecast
+                made, expected = priced(choice.setting, objective), choice.forecast
                 rows.append(
                     Row(
                         energy_weight=weight,
@@ -150,14 +156,14 @@ def measure(
                         pilot_seed=seed,
                         clients_per_round=clients,
                         local_steps=steps,
-                        cost=priced.cost,
+                        cost=made.cost,
                         best_clients_per_round=best.clients_per_round,
                         best_local_steps=best.local_steps,
                         best_cost=best.cost,
-                        regret=priced.cost / best.cost - 1.0,
+                        regret=made.cost / best.cost - 1.0,
                         pilots_cost=bill.cost,
                         predicted_rounds=expected.prediction.expected_rounds if expected else None,
-                        rounds=priced.rounds if math.isfinite(priced.cost) else math.inf,
+                        rounds=made.rounds if math.isfinite(made.cost) else math.inf,
                     )
                 )
                 print(
@@ -233,6 +239,11 @@ def main() -> None:
         help="of the first set; those below were seen while the method was made",
     )
     parser.add_argument("--grid-seeds", type=int, help="runs a setting (default: the grid's)")
+    parser.add_argument(
+        "--checking-seeds",
+        type=int,
+        help="runs by which plans and the best are priced (default: half of the grid's)",
+    )
     parser.add_argument("--weights", type=float, nargs="*", help="energy weights")
     options = parser.parse_intermixed_args()
     weights = options.weights
@@ -242,13 +253,15 @@ def main() -> None:
     first, last = options.first_pilot_seed, options.first_pilot_seed + 10 * options.pilot_seeds
     seeds = range(first, last, 10)  # one set has pilots of several seeds
     fleet = [] if options.lognormal is None else lognormal(options.setup, options.lognormal)
+    grid_seeds = options.grid_seeds or GRIDS[options.setup].seeds
     rows = measure(
         options.setup,
         options.overrides,
         fleet,
         weights,
         seeds,
-        options.grid_seeds or GRIDS[options.setup].seeds,
+        grid_seeds,
+        options.checking_seeds or max(1, grid_seeds // 2),
     )
     words = [text.replace("=", "-") for text in options.overrides]
     if fleet:

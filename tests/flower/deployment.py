@@ -23,7 +23,7 @@ import pytest
 
 from fedplan.records import RunRecord
 from fedplan.store import Store
-from fedplan.studies.config import PlanningTable
+from fedplan.studies.keys import PlanningTable
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "flower_app"

@@ -18,8 +18,8 @@ from fedplan.flower.drift import drifted
 from fedplan.profiling import fleet_of, observed_costs
 from fedplan.records import Observation, Stop
 from fedplan.store import Store
-from fedplan.studies.config import PlanningTable
 from fedplan.studies.devices import observed_devices
+from fedplan.studies.keys import PlanningTable
 from fedplan.theory.cost import Objective
 from fedplan.theory.descent_plan import forecast
 

@@ -11,7 +11,7 @@ from typing import Literal, get_args, get_origin
 
 import fedplan.studies
 from fedplan.studies import builtin_studies
-from fedplan.studies.config import KEYS, TABLES
+from fedplan.studies.keys import KEYS, TABLES
 from fedplan.studies.schema import study_schema
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "studies.md"

@@ -23,8 +23,8 @@ from fedplan.records import Observation, RoundRecord, RunRecord, Stop
 from fedplan.simulation import Job
 from fedplan.store import Store, StudyEntry
 from fedplan.studies.archive import Archive
-from fedplan.studies.config import PlanningTable
 from fedplan.studies.devices import save_names
+from fedplan.studies.keys import PlanningTable
 from fedplan.studies.pilots import DesignedPilots, PilotProblem
 from fedplan.studies.workflow import run_pilots
 from fedplan.tables import write_fleet

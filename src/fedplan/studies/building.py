@@ -12,17 +12,17 @@ from fedplan.records import Stop
 from fedplan.simulation import Clock, Evaluation, Job, LearningRate, Simulator
 from fedplan.store import Store, StudyEntry
 from fedplan.studies.archive import Archive, Engine
-from fedplan.studies.config import (
+from fedplan.studies.config import Study
+from fedplan.studies.identity import experiment_settings, live_settings, run_settings
+from fedplan.studies.jobs import make_jobs
+from fedplan.studies.keys import (
     LIMIT_KEYS,
     PRICE_KEYS,
     FleetTable,
     ObjectiveTable,
-    Study,
     TaskTable,
     TrainingTable,
 )
-from fedplan.studies.identity import experiment_settings, live_settings, run_settings
-from fedplan.studies.jobs import make_jobs
 from fedplan.tables import read_fleet
 from fedplan.tasks import (
     FederatedData,

@@ -1,256 +1,26 @@
-"""Study: what a study file may say, and what is wrong with it; the only place that knows pydantic.
-
-Every key stands in one table alone, so that `key=value` on the command line is enough to name it.
-"""
+"""Study: a study file that was read and checked, and what may be wrong with one."""
 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ValidationError
 
-from fedplan.tasks.synthetic_data import MAX_SEED
-
-DATA_SETS = ("synthetic", "mnist", "mnist-mini")
-_IMAGES = ("mnist", "mnist-mini")
-
-
-def _kebab(name: str) -> str:
-    return name.replace("_", "-")
-
-
-def _key(
-    default: Any, text: str, *, only: tuple[str, tuple[Any, ...]] | None = None, **limits: Any
-) -> Any:
-    """A key: its default, what it means, and the key with whose values alone it makes sense."""
-    extra: Any = {"only": only}
-    return Field(default, description=text, json_schema_extra=extra, **limits)
-
-
-class _Table(BaseModel):
-    model_config = ConfigDict(
-        alias_generator=_kebab, allow_inf_nan=False, extra="forbid", frozen=True, strict=True
-    )
-
-
-class TaskTable(_Table):
-    """`[task]`: what is learnt, and by whom."""
-
-    data: str = _key(
-        ...,
-        "What is learnt: `synthetic`, `mnist`, `mnist-mini` (a tenth of MNIST, no download), or "
-        "the path of an .npz file, or of a folder with one a client.",
-    )
-    model: Literal["logistic", "lenet5"] = _key(
-        "logistic", "What learns: `logistic` regression or `lenet5`."
-    )
-    num_clients: int = _key(100, "Clients N.", only=("data", DATA_SETS), ge=1)
-    alpha: float = _key(
-        1.0, "How far the clients' models differ.", only=("data", ("synthetic",)), ge=0
-    )
-    beta: float = _key(
-        1.0, "How far the clients' inputs differ.", only=("data", ("synthetic",)), ge=0
-    )
-    partition: Literal[
-        "iid", "dirichlet", "power-law", "two-labels-balanced", "two-labels-shards"
-    ] = _key(
-        "iid",
-        "How the clients share MNIST out: `iid`, `dirichlet`, `power-law` (of sizes), "
-        "`two-labels-balanced` or `two-labels-shards`.",
-        only=("data", _IMAGES),
-    )
-    concentration: float = _key(
-        0.5,
-        "Near 0 a label sits on one client; large is an equal split.",
-        only=("partition", ("dirichlet",)),
-        gt=0,
-        le=1e6,
-    )
-    exponent: float = _key(
-        1.5,
-        "Of the sizes' tail; smaller makes fewer clients hold more.",
-        only=("partition", ("power-law",)),
-        ge=0.05,
-    )
-    min_size: int = _key(
-        1, "Samples that every client has.", only=("partition", ("power-law",)), ge=1
-    )
-    samples_per_client: int = _key(
-        300,
-        "Samples of each client, half of each of its labels as far as they last.",
-        only=("partition", ("two-labels-balanced",)),
-        ge=2,
-    )
-    shards_per_label: int = _key(
-        20,
-        "Shards a label is cut into; a client takes one of each of two labels.",
-        only=("partition", ("two-labels-shards",)),
-        ge=1,
-    )
-    data_seed: int = _key(
-        0,
-        "Seed of the synthetic data, or of the partition.",
-        only=("data", DATA_SETS),
-        ge=0,
-        le=MAX_SEED,
-    )
-
-
-class TrainingTable(_Table):
-    """`[training]`: how it is learnt, and when a run ends."""
-
-    batch_size: int = _key(64, "Samples of a local step.", ge=1)
-    learning_rate: float = _key(..., "Learning rate of the first round.", gt=0)
-    schedule: Literal["constant", "exponential", "harmonic"] = _key(
-        "constant",
-        "Learning rate of round r = 0, 1, ...: `constant`, `exponential` (times decay^r) or "
-        "`harmonic` (divided by 1 + r).",
-    )
-    decay: float = _key(
-        0.996,
-        "Factor from round to round.",
-        only=("schedule", ("exponential",)),
-        gt=0,
-        le=1,
-    )
-    clients_per_round: int | None = _key(None, "Clients that train in a round, K.", ge=1)
-    local_steps: int | None = _key(None, "SGD steps of a client in a round, E.", ge=1)
-    rounds: int = _key(200, "Rounds at most.", ge=1)
-    target_loss: float = _key(0.0, "A run ends once its loss is this low; 0 never.", ge=0)
-    patience: int = _key(1, "Evaluations in a row at the target before a run ends.", ge=1)
-    max_time_s: float = _key(
-        math.inf, "A run ends with the round that exceeds it.", gt=0, allow_inf_nan=True
-    )
-    max_energy_j: float = _key(
-        math.inf, "A run ends with the round that exceeds it.", gt=0, allow_inf_nan=True
-    )
-    seeds: int = _key(1, "Runs, each with a seed of its own.", ge=1)
-    first_seed: int = _key(
-        0, "Seed of the first run; the next one's is one more.", ge=0, le=MAX_SEED
-    )
-    evaluate_every: int = _key(
-        1, "Rounds from one evaluation to the next; near the target it is 1.", ge=1
-    )
-    evaluate_subset: int | None = _key(
-        None, "Samples an evaluation uses, all without it; near the target all.", ge=1
-    )
-
-    @property
-    def every_seed(self) -> range:
-        """The seeds of all runs."""
-        return range(self.first_seed, self.first_seed + self.seeds)
-
-
-def _drawn(default: Any, text: str, **limits: Any) -> Any:
-    return _key(default, text, only=("file", (None,)), **limits)
-
-
-class FleetTable(_Table):
-    """`[fleet]`: the devices, client k's being row k; without it there are no seconds, no joules.
-
-    A fleet.csv, or means and standard deviations to draw one device a client from.
-    """
-
-    file: str | None = _key(None, "A fleet.csv, instead of the other keys of this table.")
-    step_time_s: float | None = _drawn(None, "Mean seconds of a local step.", gt=0)
-    step_time_sd_s: float = _drawn(0.0, "Its standard deviation.", ge=0)
-    comm_time_s: float | None = _drawn(None, "Mean seconds of a model exchange.", ge=0)
-    comm_time_sd_s: float = _drawn(0.0, "Its standard deviation.", ge=0)
-    step_energy_j: float = _drawn(0.0, "Mean joules of a local step.", ge=0)
-    step_energy_sd_j: float = _drawn(0.0, "Its standard deviation.", ge=0)
-    comm_energy_j: float = _drawn(0.0, "Mean joules of a model exchange.", ge=0)
-    comm_energy_sd_j: float = _drawn(0.0, "Its standard deviation.", ge=0)
-    distribution: Literal["normal", "lognormal"] = _drawn(
-        "normal",
-        "`normal` (drawn again until positive) or `lognormal` (the heavy tail of real stragglers).",
-    )
-    fleet_seed: int = _drawn(0, "Seed of the draw.", ge=0, le=MAX_SEED)
-
-
-class ObjectiveTable(_Table):
-    """`[objective]`: what the plan minimises, and what it must keep to."""
-
-    energy_weight: float | None = _key(
-        None,
-        "Weight of a joule against a second, 0 (time alone, the default) to 1 (energy alone); or "
-        "give prices.",
-        ge=0,
-        le=1,
-    )
-    price_hour: float = _key(0.0, "Money an hour of training.", ge=0)
-    price_kwh: float = _key(0.0, "Money a kWh the devices use.", ge=0)
-    price_client_round: float = _key(0.0, "Money each time a client takes part.", ge=0)
-    price_mb: float = _key(0.0, "Money a megabyte moved, with mb-per-client-round.", ge=0)
-    mb_per_client_round: float = _key(0.0, "Megabytes a client moves in a round.", ge=0)
-    co2_per_kwh: float = _key(0.0, "Grams of CO2 a kWh; alone: minimise CO2.", ge=0)
-    price_co2_kg: float = _key(0.0, "Money a kilogram of CO2, with co2-per-kwh.", ge=0)
-    deadline_s: float | None = _key(None, "Seconds allowed to reach the target.", gt=0)
-    energy_budget_j: float | None = _key(None, "Joules allowed to reach the target.", gt=0)
-    min_clients_per_round: int | None = _key(None, "Smallest K a plan may have.", ge=1)
-    max_clients_per_round: int | None = _key(None, "Largest K a plan may have.", ge=1)
-    min_local_steps: int | None = _key(None, "Smallest E a plan may have.", ge=1)
-    max_local_steps: int | None = _key(None, "Largest E a plan may have.", ge=1)
-
-
-# Keys of [objective] that are prices, with what the library calls them; and those that are limits.
-PRICE_KEYS = {
-    "price_hour": "per_hour",
-    "price_kwh": "per_kwh",
-    "price_client_round": "per_client_round",
-    "price_mb": "per_mb",
-    "mb_per_client_round": "mb_per_client_round",
-    "co2_per_kwh": "co2_g_per_kwh",
-    "price_co2_kg": "per_kg_co2",
-}
-LIMIT_KEYS = (
-    "deadline_s",
-    "energy_budget_j",
-    "min_clients_per_round",
-    "max_clients_per_round",
-    "min_local_steps",
-    "max_local_steps",
+from fedplan.studies.keys import (
+    DATA_SETS,
+    KEYS,
+    TABLES,
+    FleetTable,
+    ObjectiveTable,
+    PlanningTable,
+    TaskTable,
+    TrainingTable,
 )
-
-
-class PlanningTable(_Table):
-    """`[planning]`: the short runs that a plan is made from."""
-
-    pilots: Literal["designed", "paper"] = _key(
-        "designed",
-        "`designed`: chosen one after the other for what they tell and cost, and planned on by "
-        "regret; `paper`: the paper's procedure, with given pairs and two losses.",
-    )
-    pilot_budget: float = _key(
-        0.8,
-        "Pilots go on, where that can pay, while they cost at most this share of training.",
-        only=("pilots", ("designed",)),
-        gt=0,
-    )
-    pairs: list[list[int]] | None = _key(None, "Of the paper's procedure: the pairs [K, E] to try.")
-    upper_loss: float | None = _key(
-        None, "Of the paper's procedure: the loss at which a pilot's rounds begin to count.", gt=0
-    )
-    lower_loss: float | None = _key(
-        None, "Of the paper's procedure: the loss at which a pilot ends.", gt=0
-    )
-    pilot_seed: int = _key(
-        1_000_000, "Seed of the first pilot; training has others.", ge=0, le=MAX_SEED
-    )
-
-
-TABLES: dict[str, type[_Table]] = {
-    "task": TaskTable,
-    "training": TrainingTable,
-    "fleet": FleetTable,
-    "objective": ObjectiveTable,
-    "planning": PlanningTable,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -283,44 +53,12 @@ class Study:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Key:
-    """One key of a study file; `only` names another key and its values that this one goes with."""
-
-    table: str
-    name: str
-    text: str
-    default: Any
-    required: bool
-    only: tuple[str, tuple[Any, ...]] | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
     """Something wrong with a key, or with a whole table."""
 
     table: str
     key: str | None
     message: str
-
-
-def _keys(table: str, model: type[_Table]) -> list[Key]:
-    keys = []
-    for name, field in model.model_fields.items():
-        extra: Any = field.json_schema_extra
-        keys.append(
-            Key(
-                table=table,
-                name=_kebab(name),
-                text=field.description or "",
-                default=None if field.is_required() else field.default,
-                required=field.is_required(),
-                only=extra["only"],
-            )
-        )
-    return keys
-
-
-KEYS = {key.name: key for table, model in TABLES.items() for key in _keys(table, model)}
 
 
 def find_faults(table: str, values: Mapping[str, Any]) -> list[Fault]:

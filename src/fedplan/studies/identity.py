@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from fedplan.records import Stop
-from fedplan.studies.config import DATA_SETS, Study
+from fedplan.studies.config import Study
+from fedplan.studies.keys import DATA_SETS
 from fedplan.tasks import FederatedData
 
 # Raise it when the same settings begin to give other numbers: runs stored before no longer count.

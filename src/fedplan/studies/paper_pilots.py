@@ -5,7 +5,7 @@ from __future__ import annotations
 from fedplan.errors import InputError
 from fedplan.records import RunRecord, Stop
 from fedplan.simulation import Job
-from fedplan.studies.config import PlanningTable
+from fedplan.studies.keys import PlanningTable
 from fedplan.studies.pilots import Choice, Failure, PilotProblem, Trial, failed
 from fedplan.theory.estimation import estimate_bound
 from fedplan.theory.paper import solve_paper

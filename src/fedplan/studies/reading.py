@@ -10,16 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from fedplan.errors import InputError, Problem
-from fedplan.studies.config import (
-    DATA_SETS,
-    KEYS,
-    TABLES,
-    Fault,
-    Study,
-    make_study,
-    suggestion,
-    unknown_key,
-)
+from fedplan.studies.config import Fault, Study, make_study, suggestion, unknown_key
+from fedplan.studies.keys import DATA_SETS, KEYS, TABLES
 from fedplan.studies.rules import Tables, settle
 
 _BUILT_IN = Path(__file__).parent / "builtin"

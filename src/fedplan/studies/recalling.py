@@ -10,9 +10,10 @@ from fedplan.errors import Collector, InputError
 from fedplan.records import RunRecord
 from fedplan.store import ExperimentEntry, RunEntry, Store, StudyEntry
 from fedplan.studies.building import Experiment, build_experiment
-from fedplan.studies.config import TABLES, Study, find_faults, make_study
+from fedplan.studies.config import Study, find_faults, make_study
 from fedplan.studies.devices import Devices, find_profile, observed_devices
 from fedplan.studies.grid import Grid
+from fedplan.studies.keys import TABLES
 from fedplan.studies.sweep import Sweep, recall_sweep
 from fedplan.studies.workflow import Outcome, recall_so_far
 from fedplan.theory.fleet import Fleet

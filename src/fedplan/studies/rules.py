@@ -6,7 +6,8 @@ import math
 from collections.abc import Collection
 from typing import Any
 
-from fedplan.studies.config import KEYS, PRICE_KEYS, TABLES, Fault, find_faults
+from fedplan.studies.config import Fault, find_faults
+from fedplan.studies.keys import KEYS, PRICE_KEYS, TABLES
 
 Tables = dict[str, dict[str, Any]]
 

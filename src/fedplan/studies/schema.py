@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from fedplan.studies.config import TABLES
+from fedplan.studies.keys import TABLES
 
 
 def study_schema() -> dict[str, Any]:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from fedplan.errors import InputError
-from fedplan.studies.config import KEYS, TABLES
+from fedplan.studies.keys import KEYS, TABLES
 from fedplan.studies.reading import builtin_studies, read_study
 
 Configuration = Mapping[str, Mapping[str, Any]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import asdict
 
-from fedplan.studies.config import PRICE_KEYS
+from fedplan.studies.keys import PRICE_KEYS
 from fedplan.theory.constraints import Constraints
 from fedplan.web.state import LIMITS, Question
 

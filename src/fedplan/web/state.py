@@ -13,7 +13,7 @@ from functools import lru_cache, partial
 from typing import Any, Literal, NoReturn
 
 from fedplan.errors import Collector, InputError, Problem
-from fedplan.studies.config import LIMIT_KEYS, PRICE_KEYS
+from fedplan.studies.keys import LIMIT_KEYS, PRICE_KEYS
 from fedplan.theory.constraints import Constraints
 from fedplan.theory.convergence import Bound
 from fedplan.theory.cost import Objective, Prices

@@ -10,8 +10,8 @@ from fedplan.errors import InputError
 from fedplan.records import Stop
 from fedplan.studies.archive import Archive, Progress
 from fedplan.studies.building import Experiment
-from fedplan.studies.config import PlanningTable
 from fedplan.studies.jobs import make_jobs
+from fedplan.studies.keys import PlanningTable
 from fedplan.studies.reproduction.published import published_pilots
 
 MARGIN, MARGIN_ROUNDS = 0.1, 3.0  # within either of them counts as reproduced

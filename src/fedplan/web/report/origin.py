@@ -10,7 +10,7 @@ from typing import Any
 from fedplan.markup import Markup, join, table, tag
 from fedplan.store import StudyEntry
 from fedplan.store.entries import current_versions
-from fedplan.studies.config import KEYS, TABLES
+from fedplan.studies.keys import KEYS, TABLES
 from fedplan.studies.recalling import Recalled
 from fedplan.studies.writing import command_line, study_toml, study_words
 from fedplan.web.report.parts import Section, section

@@ -12,7 +12,7 @@ from fedplan.figures.units import extra
 from fedplan.markup import Markup, tag
 from fedplan.records import RunRecord
 from fedplan.studies.building import Experiment
-from fedplan.studies.config import LIMIT_KEYS, PRICE_KEYS
+from fedplan.studies.keys import LIMIT_KEYS, PRICE_KEYS
 from fedplan.studies.picture import has_losses, outcome_figure
 from fedplan.studies.recalling import Recalled
 from fedplan.studies.workflow import Bill, Outcome
