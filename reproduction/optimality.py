@@ -207,6 +207,9 @@ def print_summary(rows: list[Row]) -> None:
     print("|---|---|---|---|---|---|")
     for method in METHODS:
         chosen = [row for row in rows if row.method == method]
+        if not chosen:
+            print(f"| {method} | made no plan | | | | |")
+            continue
         seeds = sorted({row.pilot_seed for row in chosen})
         for name, own in (
             *((str(s), [row for row in chosen if row.pilot_seed == s]) for s in seeds),

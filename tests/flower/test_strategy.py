@@ -23,7 +23,7 @@ from fedplan.studies.keys import PlanningTable
 from fedplan.theory.cost import Objective
 from fedplan.theory.descent_plan import forecast
 
-TARGET = 0.9
+TARGET = 0.8
 
 
 class Killed(BaseException):

@@ -110,9 +110,10 @@ def test_the_dearer_clients_are_the_fewer_are_piloted():
     assert many == sorted(many, reverse=True) and many[0] == 50 and many[2] == 20
 
 
-def test_where_training_is_shorter_than_pilots_the_cheaper_of_two_is_the_plan():
+@pytest.mark.parametrize("rounds", [4.0, 10.0])  # the first pilot is there, or all but there
+def test_where_training_is_hardly_longer_than_pilots_the_cheaper_of_two_is_the_plan(rounds):
     problem = make_problem()
-    truth = make_truth(problem, time=math.log(float(problem.rate.time(4.0))))
+    truth = make_truth(problem, time=math.log(float(problem.rate.time(rounds))))
     pilots = DesignedPilots(problem, budget=0.8)
     finish(pilots, truth)
     costs = {

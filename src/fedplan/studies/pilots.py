@@ -31,7 +31,8 @@ MORE_STEPS, FEWER_STEPS = 1.75, 0.5  # times the E in the middle
 # How far the pilots go at each stage: 1 is the first loss, 0 the target, between by ratio.
 DEPTHS = ((0.48, 0.62, 0.8), (0.3, 0.35, 0.5))  # of the third and all after it the same
 FEWEST_ROUNDS = 12  # of a pilot: of fewer, rounding to whole rounds is most of the noise
-SHORT = 3  # times as many rounds a second pilot may take, where the first was at the target
+NEARLY = 0.1  # as deep as this after the fewest rounds, a pilot is all but at the target
+SHORT = 3  # times as many rounds two pilots may then take to it
 PATIENCE = 3  # rounds in a row at its loss before a pilot ends: one lucky cohort ends none
 DEAREST = 1.0  # what a pilot may cost, in units of the first
 TOLERANCE = 0.05  # a plan that is most likely this near the best needs no further pilot
@@ -152,13 +153,16 @@ class DesignedPilots:
 
     @property
     def _is_short(self) -> bool:
-        """Whether the first pilot was at the target as soon as any pilot may end.
+        """Whether the first pilot was all but at the target as soon as any pilot may end.
 
-        Training is then shorter than pilots have to be, and they would cost more than they save:
-        the second one is run to the target too, and the cheaper of the two is as good as any plan.
+        Training is then hardly longer than pilots have to be, and they would cost more than they
+        save: the first two are run to the target, and the cheaper of them is as good as any plan.
         """
-        arrival = self._arrival(self._jobs[0])
-        return arrival is not None and arrival <= FEWEST_ROUNDS
+        first = self._jobs[0]
+        if first not in self._runs:
+            return False
+        losses = self._runs[first].losses[: FEWEST_ROUNDS + 1]
+        return min(loss for loss in losses if loss is not None) <= self._loss_at(NEARLY)
 
     def _arrival(self, job: Job) -> int | None:
         """Rounds until a pilot was at the target, if it was."""
@@ -169,10 +173,13 @@ class DesignedPilots:
         return None
 
     def _ask_short(self) -> Trial | None:
-        """The second pilot, to the target; then there is a plan."""
-        second = self._jobs[min(1, len(self._jobs) - 1)]
-        if second not in self._runs:
-            return self._trial(second, SHORT * FEWEST_ROUNDS, self._problem.target_loss)
+        """The first two pilots, to the target; then there is a plan."""
+        first, *others = self._jobs[:2]
+        waiting = [job for job in others if job not in self._runs]
+        if self._arrival(first) is None and first not in self._extended:
+            waiting.insert(0, first)
+        if waiting:
+            return self._trial(waiting[0], SHORT * FEWEST_ROUNDS, self._problem.target_loss)
         self._end_stage()
         self._stage = len(DEPTHS)
         return None
@@ -181,26 +188,26 @@ class DesignedPilots:
         """The cheaper of the pilots that arrived; None where no such setting keeps the limits."""
         if self.descent is None:
             raise AssertionError("the pilots have been fitted")
-        problem, known = self._problem, {}
+        problem = self._problem
+        known: dict[tuple[float, tuple[int, int], int], Forecast] = {}
         for job in self._runs:
             if (rounds := self._arrival(job)) is not None:
                 setting = (job.clients_per_round, job.local_steps)
                 expected = forecast(problem.fleet, self.descent, problem.objective, *setting)
                 total = expected.prediction
                 if problem.constraints.met(total.time_s, total.energy_j, total.expected_rounds):
-                    known[rounds * self._round_cost(job), setting] = expected
+                    known[rounds * self._round_cost(job), setting, rounds] = expected
         if not known:
             return None
-        _, setting = cheapest = min(known)
-        rounds = self._arrival(self._jobs[0])
+        _, setting, rounds = cheapest = min(known)
         return Choice(
             status="chosen",
             setting=setting,
             forecast=known[cheapest],
             message=(
-                f"A pilot reached the target in {rounds:,} rounds: training is "
-                f"too short for a plan to pay. Use {setting[0]:,} clients per round and "
-                f"{setting[1]:,} local steps, the cheapest that was piloted."
+                f"Training is too short for a plan to pay: a pilot reached the target in "
+                f"{rounds:,} rounds. Use {setting[0]:,} clients per round and "
+                f"{setting[1]:,} local steps, as it did: the cheapest that was piloted."
             ),
         )
 
@@ -234,10 +241,14 @@ class DesignedPilots:
 
     def _level(self, position: int) -> float:
         """The loss this pilot ends at, in this stage."""
+        depths = DEPTHS[self._stage]
+        return self._loss_at(depths[min(position, len(depths) - 1)])
+
+    def _loss_at(self, depth: float) -> float:
+        """From the first loss at depth 1 to the target at 0, by ratio."""
         if self._first_loss is None:
             raise AssertionError("the first trial tells the first loss")
-        target, depths = self._problem.target_loss, DEPTHS[self._stage]
-        depth = depths[min(position, len(depths) - 1)]
+        target = self._problem.target_loss
         return target * math.exp(depth * math.log(self._first_loss / target))
 
     def _end_stage(self) -> None:
