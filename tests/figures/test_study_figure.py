@@ -138,6 +138,9 @@ def test_the_lowest_is_the_cheapest_of_all_that_is_allowed(studies: Any, case: s
 
 def test_the_bill_has_what_pilots_and_training_cost(studies: Any) -> None:
     experiment, outcome = studies["demo"]
+    expected = outcome.forecast.prediction.expected_rounds
+    near = replace(outcome.forecast, rounds_interval=(0.7 * expected, 1.5 * expected))
+    outcome = replace(outcome, forecast=near)
     panel = figure_of(experiment, outcome).bill
     pilots, predicted, measured = panel.bars
     assert panel.cost.label == f"cost ({experiment.objective.unit})"
