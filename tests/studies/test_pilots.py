@@ -126,6 +126,17 @@ def test_where_training_is_hardly_longer_than_pilots_the_cheaper_of_two_is_the_p
     assert pilots.choice.forecast.prediction.expected_rounds < 30
 
 
+def test_a_training_that_only_looks_short_is_planned_for_like_any_other():
+    problem = make_problem()
+    levelling_off = dict.fromkeys(("loss_power", "steps_power", "sampling_power"), 8.0)
+    time = math.log(float(problem.rate.time(30.0)))
+    truth = make_truth(problem, time=time, **levelling_off)
+    pilots = DesignedPilots(problem, budget=0.8)
+    finish(pilots, truth)
+    assert pilots.runs[0].num_rounds == 18 and pilots.runs[0].status == "rounds"
+    assert len(pilots.runs) == 4 and "too short" not in pilots.choice.message
+
+
 def test_a_short_training_keeps_to_limits_too():
     problem = make_problem(constraints=Constraints(deadline_s=1e-3))
     truth = make_truth(problem, time=math.log(float(problem.rate.time(4.0))))

@@ -31,8 +31,8 @@ MORE_STEPS, FEWER_STEPS = 1.75, 0.5  # times the E in the middle
 # How far the pilots go at each stage: 1 is the first loss, 0 the target, between by ratio.
 DEPTHS = ((0.48, 0.62, 0.8), (0.3, 0.35, 0.5))  # of the third and all after it the same
 FEWEST_ROUNDS = 12  # of a pilot: of fewer, rounding to whole rounds is most of the noise
-NEARLY = 0.1  # as deep as this after the fewest rounds, a pilot is all but at the target
-SHORT = 3  # times as many rounds two pilots may then take to it
+NEARLY = 0.1  # as deep as this after the fewest rounds, a pilot may be all but at the target:
+ALL_BUT, SHORT = 1.5, 3  # it and another may take so many times the fewest rounds to get there
 PATIENCE = 3  # rounds in a row at its loss before a pilot ends: one lucky cohort ends none
 DEAREST = 1.0  # what a pilot may cost, in units of the first
 TOLERANCE = 0.05  # a plan that is most likely this near the best needs no further pilot
@@ -161,7 +161,12 @@ class DesignedPilots:
         first = self._jobs[0]
         if first not in self._runs:
             return False
-        losses = self._runs[first].losses[: FEWEST_ROUNDS + 1]
+        run = self._runs[first]
+        if self._arrival(first) is None and run.num_rounds >= min(
+            FEWEST_ROUNDS + 1, self._problem.max_rounds
+        ):
+            return False  # what was left takes longer than it looked
+        losses = run.losses[: FEWEST_ROUNDS + 1]
         return min(loss for loss in losses if loss is not None) <= self._loss_at(NEARLY)
 
     def _arrival(self, job: Job) -> int | None:
@@ -175,11 +180,12 @@ class DesignedPilots:
     def _ask_short(self) -> Trial | None:
         """The first two pilots, to the target; then there is a plan."""
         first, *others = self._jobs[:2]
-        waiting = [job for job in others if job not in self._runs]
-        if self._arrival(first) is None and first not in self._extended:
-            waiting.insert(0, first)
-        if waiting:
-            return self._trial(waiting[0], SHORT * FEWEST_ROUNDS, self._problem.target_loss)
+        target = self._problem.target_loss
+        if self._arrival(first) is None:
+            return self._trial(first, math.ceil(ALL_BUT * FEWEST_ROUNDS), target)
+        for job in others:
+            if job not in self._runs:
+                return self._trial(job, SHORT * FEWEST_ROUNDS, target)
         self._end_stage()
         self._stage = len(DEPTHS)
         return None
