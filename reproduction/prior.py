@@ -3,7 +3,7 @@
     python reproduction/prior.py
 
 Each task is trained at six settings, far longer than pilots are, with three seeds (one for LeNet-5,
-which takes a quarter of an hour with it); the parameters fitted to all of them are printed, and
+whose runs take minutes each); the parameters fitted to all of them are printed, and
 their mean and spread over the tasks.
 """
 
