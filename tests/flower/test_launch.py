@@ -141,7 +141,8 @@ def federation(tmp_path):
         f'[superlink.lab]\naddress = "127.0.0.1:{link}"\ninsecure = true\n'
     )
     own = {"FLWR_HOME": str(home), "FLWR_TELEMETRY_ENABLED": "0", "TMPDIR": str(tmp_path)}
-    env = {**os.environ, **own}
+    # Flower starts programs of its own by name, whether or not the environment is activated.
+    env = {**os.environ, **own, "PATH": os.pathsep.join([str(BIN), os.environ["PATH"]])}
     local = ("--insecure", "--host", "127.0.0.1", "--port")
     started = []
     try:
