@@ -229,20 +229,24 @@ def fit_descent(
     covariance = np.linalg.inv(fit.jac.T @ fit.jac)[:own, :own]
     unseen = max(0.0, math.log(min(float(m.loss_ratio[-1]) for m in measured)))
     covariance[0, 0] += (EXTRAPOLATION * unseen) ** 2
-    steps = [m.curve.local_steps for m in measured]
-    fewest = min(m.curve.clients_per_round for m in measured)
-    if rate.schedule != "constant":
-        # At a rate that never falls, the noise of fewer clients may end the descent above the
-        # target, which pilots with more of them do not show.
-        fewest = max(1, math.ceil(fewest / 2))
     return Descent(
         num_clients=num_clients,
         target_loss=target_loss,
         rate=rate,
         parameters=fit.x[:own],
         covariance=covariance,
-        reach=(fewest, min(steps), 2 * max(steps)),
+        reach=_reach([m.curve for m in measured], rate),
     )
+
+
+def _reach(curves: Sequence[Curve], rate: LearningRate) -> tuple[int, int, int]:
+    steps = [curve.local_steps for curve in curves]
+    fewest = min(curve.clients_per_round for curve in curves)
+    if rate.schedule != "constant":
+        # At a rate that never falls, the noise of fewer clients may end the descent above the
+        # target, which pilots with more of them do not show.
+        fewest = max(1, math.ceil(fewest / 2))
+    return fewest, min(steps), 2 * max(steps)
 
 
 def prior_of(rate: LearningRate) -> dict[str, tuple[float, float]]:
