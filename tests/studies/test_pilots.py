@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from fedplan import Constraints, Objective, draw_fleet
 from fedplan.records import RoundRecord, RunRecord
 from fedplan.studies.pilots import DesignedPilots, PilotProblem
-from fedplan.theory.descent import Descent, prior_of
+from fedplan.theory.descent import Descent, law_of
 from fedplan.theory.descent_plan import forecast, plan_descent
 from fedplan.theory.learning_rate import LearningRate
 
@@ -32,14 +32,15 @@ def make_problem(clients=50, weight=0.0, seed=7, **changes):
 
 
 def make_truth(problem, **changes):
-    means = {name: mean for name, (mean, _) in prior_of(problem.rate).items()}
+    law = law_of(problem.rate, len(problem.fleet), FIRST / TARGET)
+    means = {name: mean for name, (mean, _) in law.PRIOR.items()}
     means["time"] = math.log(float(problem.rate.time(80.0)))
     means |= {"loss_power": 2.0, "curvature": 0.0}  # every part falls with the loss from the start
     means["sampling_power"] = 0.5
     values = np.array(list({**means, **changes}.values()))
     return Descent(
-        num_clients=len(problem.fleet), target_loss=TARGET, rate=problem.rate, parameters=values,
-        covariance=1e-9 * np.eye(len(values)), reach=(1, 1, 1000),
+        num_clients=len(problem.fleet), first_loss=FIRST, target_loss=TARGET, rate=problem.rate,
+        parameters=values, covariance=1e-9 * np.eye(len(values)), reach=(1, 1, 1000),
     )  # fmt: skip
 
 

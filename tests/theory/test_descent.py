@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from fedplan import Constraints, Fleet, InputError, Objective, draw_fleet
 from fedplan.theory.cost import round_energy_j
-from fedplan.theory.descent import Curve, Descent, fit_descent, learning_time, prior_of
+from fedplan.theory.curves import Curve
+from fedplan.theory.descent import Descent, fit_descent, law_of
 from fedplan.theory.descent_plan import (
     QUANTILE,
     forecast,
@@ -35,14 +36,19 @@ FLEET = draw_fleet(
 )  # fmt: skip
 
 
+def prior_of(rate):
+    return law_of(rate, N, FIRST / TARGET).PRIOR
+
+
 def true_descent(rate, **changes):
     """One the prior allows, and no pilot was needed for."""
     likeliest = {name: mean for name, (mean, _) in prior_of(rate).items()}
     likeliest["time"] = math.log(float(rate.time(60.0)))
-    likeliest |= {"curvature": 0.0, "sampling_power": 0.5}  # every part falls from the start
+    if rate.schedule != "harmonic":  # every part falls from the start
+        likeliest |= {"curvature": 0.0, "sampling_power": 0.5}
     values = np.array(list({**likeliest, **changes}.values()))
     return Descent(
-        num_clients=N, target_loss=TARGET, rate=rate, parameters=values,
+        num_clients=N, first_loss=FIRST, target_loss=TARGET, rate=rate, parameters=values,
         covariance=np.eye(len(values)) * 1e-6, reach=(1, 1, 1000),
     )  # fmt: skip
 
@@ -79,9 +85,10 @@ def test_more_clients_never_take_longer(clients, steps, ratio, rate):
 
 def test_with_a_constant_rate_it_is_a_sum_of_three_parts():
     values = np.array([math.log(8), 2, math.log(0.5), 3, math.log(0.25), 1, 0.25, 1.25, 0])
-    at_target = learning_time(values, [1, N], 10, 1.0, N, unit_steps=10.0)
+    law = law_of(LearningRate(initial=0.1), N, FIRST / TARGET)
+    at_target = law.time(values, [1, N], 10, 1.0)
     assert at_target.tolist() == pytest.approx([8 * 1.75, 8 * 1.5])
-    above = learning_time(values, N, 20, 2.0, N, unit_steps=10.0)
+    above = law.time(values, N, 20, 2.0)
     assert above == pytest.approx(8 * (2.0**-2 + 0.5 * 2.0**-3 / 2))
 
 
@@ -95,16 +102,22 @@ def test_long_pilots_without_noise_are_found_again(rate):
 
 
 @pytest.mark.parametrize("rate", RATES.values(), ids=RATES)
-@pytest.mark.parametrize("steps", [-0.5, 0.5])
-@pytest.mark.parametrize("sampling", [-0.4, 0.4])
-def test_short_pilots_lead_to_a_plan_near_the_best(rate, steps, sampling):
-    prior = prior_of(rate)
+@pytest.mark.parametrize("more_steps", [False, True])
+@pytest.mark.parametrize("more_clients", [False, True])
+def test_short_pilots_lead_to_a_plan_near_the_best(rate, more_steps, more_clients):
+    changes = {"steps_share": 0.5, "sampling_share": 0.4}
+    if rate.schedule == "harmonic":  # of which more is known beforehand
+        changes = {"steps_share": 0.2, "noise": 0.35}
     truth = true_descent(
         rate,
-        steps_share=prior["steps_share"][0] + steps,
-        sampling_share=prior["sampling_share"][0] + sampling,
+        **{
+            name: prior_of(rate)[name][0] + (change if more else -change)
+            for (name, change), more in zip(
+                changes.items(), (more_steps, more_clients), strict=True
+            )
+        },
     )
-    found = fit_descent(three_pilots(truth, depth=0.45), N, TARGET, rate)
+    found = fit_descent(three_pilots(truth, depth=0.4), N, TARGET, rate)
     for weight in (0.0, 0.5, 0.8):
         objective = Objective.weighted(weight)
         chosen = plan_descent(FLEET, found, objective).forecast.prediction
@@ -148,7 +161,7 @@ def test_the_plan_has_the_smallest_regret_of_all_settings(weight, seed):
     rate = RATES["exponential"]
     values = np.array([3.5, 1.6, -0.6, 3.0, -0.65, 0.0, 0.25, 1.2, 0.5])
     descent = Descent(
-        num_clients=8, target_loss=TARGET, rate=rate, parameters=values,
+        num_clients=8, first_loss=FIRST, target_loss=TARGET, rate=rate, parameters=values,
         covariance=np.diag([0.05, 0.1, 0.2, 0.1, 0.2, 0.1, 0.1, 0.1, 0.1]), reach=(1, 5, 60),
     )  # fmt: skip
     objective = Objective.weighted(weight)
@@ -265,7 +278,7 @@ def test_where_the_rate_may_die_out_the_plan_is_for_the_case_that_it_does_not():
         values[0] = math.log(share * longest)
         covariance = np.diag([0.3, 0.01, 0.01, 0.01, 0.01, 0.01, 0.01, 0.01, 0.01]) ** 2
         descent = Descent(
-            num_clients=N, target_loss=TARGET, rate=rate, parameters=values,
+            num_clients=N, first_loss=FIRST, target_loss=TARGET, rate=rate, parameters=values,
             covariance=covariance, reach=(1, 5, 60),
         )  # fmt: skip
         return plan_descent(FLEET, descent, Objective.weighted(0.0))
@@ -306,10 +319,7 @@ def test_where_nothing_costs_anything_the_quickest_is_chosen():
 def test_a_large_fleet_is_planned_for_in_a_moment():
     fleet = draw_fleet(100_000, step_time_s=(0.1, 0.03), comm_time_s=(2.0, 0.6), seed=1)
     small = true_descent(RATES["constant"])
-    descent = Descent(
-        num_clients=100_000, target_loss=TARGET, rate=small.rate, parameters=small.parameters,
-        covariance=small.covariance, reach=(1, 1, 1000),
-    )  # fmt: skip
+    descent = replace(small, num_clients=100_000)
     assert plan_descent(fleet, descent, Objective.weighted(0.0)).success
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from fedplan.theory.constraints import Constraints
 from fedplan.theory.cost import Objective, round_energy_j, round_time_s
-from fedplan.theory.descent import PARAMETERS, Descent
+from fedplan.theory.descent import Descent
 from fedplan.theory.descent_sensitivity import descent_alternatives, descent_sensitivity
 from fedplan.theory.fleet import Fleet
 from fedplan.theory.learning_rate import LearningRate
@@ -22,10 +22,11 @@ FLEET = Fleet(
 )
 DESCENT = Descent(
     num_clients=len(FLEET),
+    first_loss=2.3,
     target_loss=0.5,
     rate=LearningRate(initial=0.1),
     parameters=np.array([math.log(8), 2, math.log(0.5), 3, math.log(0.25), 0, 0.25, 1, 0]),
-    covariance=np.eye(len(PARAMETERS)) * 1e-4,
+    covariance=np.eye(9) * 1e-4,
     reach=(1, 1, 40),
 )
 

@@ -2,8 +2,8 @@
 
 Four or five short runs, each for a reason. With many clients a round, which leave little to luck, a
 larger and a smaller E with the same cohorts show what local steps save; two or three runs with two
-clients a round, which leave much to it, show what clients save. Pilots are run to a loss, not to
-the target, and further only while that can pay.
+or three clients a round, which leave much to it, show what clients save. Pilots are run to a loss,
+not to the target, and further only while that can pay.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from fedplan.records import RunRecord, Stop
 from fedplan.simulation import Job
 from fedplan.theory.constraints import Constraints
 from fedplan.theory.cost import Objective, round_energy_j, round_time_s
-from fedplan.theory.descent import Curve, Descent, fit_descent
+from fedplan.theory.curves import Curve
+from fedplan.theory.descent import Descent, fit_descent
 from fedplan.theory.descent_plan import DescentPlan, Forecast, forecast, plan_descent
 from fedplan.theory.fleet import Fleet
 from fedplan.theory.learning_rate import LearningRate
@@ -26,17 +27,35 @@ from fedplan.theory.learning_rate import LearningRate
 # Many clients are as many as make a round at most so much dearer than the least; more than the most
 # have no noise left to save.
 LEAST_CLIENTS, MOST_CLIENTS, DEARER = 10, 50, 2.0
-FEW_CLIENTS, MOST_REPEATS = 2, 3  # more than two with other seeds only where each is cheap
+MOST_REPEATS = 3  # of pilots with few clients: more than two only where each is cheap
 MORE_STEPS, FEWER_STEPS = 1.75, 0.5  # times the E in the middle
 # How far the pilots go at each stage: 1 is the first loss, 0 the target, between by ratio.
-DEPTHS = ((0.48, 0.62, 0.8), (0.3, 0.35, 0.5))  # of the third and all after it the same
+DEPTHS = ((0.48, 0.62), (0.3, 0.35))
 FEWEST_ROUNDS = 12  # of a pilot: of fewer, rounding to whole rounds is most of the noise
 NEARLY = 0.1  # as deep as this after the fewest rounds, a pilot may be all but at the target:
 ALL_BUT, SHORT = 1.5, 3  # it and another may take so many times the fewest rounds to get there
 PATIENCE = 3  # rounds in a row at its loss before a pilot ends: one lucky cohort ends none
-DEAREST = 1.0  # what a pilot may cost, in units of the first
+DEAREST = 1.0  # what the second pilot may cost, in units of the first
 TOLERANCE = 0.05  # a plan that is most likely this near the best needs no further pilot
 Failure = Literal["diverged", "out of reach", "nothing to learn", "losses too close"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FewClients:
+    """The pilots that show what clients save: how many, how deep at each stage, how dear each."""
+
+    clients: int
+    depths: tuple[float, float]
+    dearest: float  # in units of the first pilot
+
+
+# With a harmonic rate no plan has fewer clients than a pilot, and a run of three says more the
+# longer it is; with others it is its first losses that do.
+FEW = {
+    "harmonic": FewClients(clients=3, depths=(0.5, 0.5), dearest=0.35),
+    "exponential": FewClients(clients=2, depths=(0.8, 0.5), dearest=1.0),
+    "constant": FewClients(clients=2, depths=(0.8, 0.5), dearest=1.0),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,7 +255,8 @@ class DesignedPilots:
         if job == first:
             return self._problem.max_rounds
         spent = self._runs[first].num_rounds * self._round_cost(first)
-        share = DEAREST * spent / self._round_cost(job)
+        dearest = DEAREST if job in self._jobs[:2] else FEW[self._problem.rate.schedule].dearest
+        share = dearest * spent / self._round_cost(job)
         return max(self._runs[job].num_rounds + 1, math.ceil(share))
 
     def _round_cost(self, job: Job) -> float:
@@ -247,7 +267,7 @@ class DesignedPilots:
 
     def _level(self, position: int) -> float:
         """The loss this pilot ends at, in this stage."""
-        depths = DEPTHS[self._stage]
+        depths = (*DEPTHS[self._stage], FEW[self._problem.rate.schedule].depths[self._stage])
         return self._loss_at(depths[min(position, len(depths) - 1)])
 
     def _loss_at(self, depth: float) -> float:
@@ -328,7 +348,8 @@ def curve_of(run: RunRecord) -> Curve:
 def _jobs(problem: PilotProblem) -> list[Job]:
     """The pilots, most informative first; fewer where the limits leave no room."""
     low_k, high_k = problem.constraints.clients_range(len(problem.fleet))
-    least, few = (min(max(k, low_k), high_k) for k in (LEAST_CLIENTS, FEW_CLIENTS))
+    few_clients = FEW[problem.rate.schedule].clients
+    least, few = (min(max(k, low_k), high_k) for k in (LEAST_CLIENTS, few_clients))
     middle = _middle_steps(problem, least)
     between = _within(problem, middle)
     few = min(few, max(low_k, least // 2))

@@ -104,7 +104,7 @@ def _inverse_harmonic(time: FloatArray) -> FloatArray:
     with np.errstate(over="ignore"):
         rounds = np.maximum(np.exp(time - np.euler_gamma) - 0.5, 0.0)
     finite = np.isfinite(rounds)
-    r = np.where(finite, rounds, 1.0)
+    r, sought = np.where(finite, rounds, 1.0), np.where(finite, time, 1.0)
     for _ in range(3):
-        r = np.maximum(r - (_harmonic(r) - time) / polygamma(1, r + 1.0), 0.0)
+        r = np.maximum(r - (_harmonic(r) - sought) / polygamma(1, r + 1.0), 0.0)
     return np.asarray(np.where(finite, np.where(time > 0, r, 0.0), np.inf))

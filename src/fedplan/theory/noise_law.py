@@ -1,0 +1,183 @@
+"""Descent under a harmonic rate: what sampling adds to the loss falls as the rate does.
+
+    loss = quiet loss, and a share of the first loss in its place: 1 - exp(-noise)
+    noise = N / r * s(K)^q * E^w
+
+The quiet loss is what training with all clients comes to. Its time, the logarithm of the rounds, is
+D + A / E: a part that no setting can save and a part that more local steps save, and both grow as
+the loss falls, as powers of it. Drawing K clients keeps the loss near where it began until
+the rate has fallen far enough; that noise is in proportion to the rate is what the theory of SGD
+says, and what long runs show. As it falls, clients and steps come to count more (q grows, w falls).
+
+So a short run with few clients, which is far from the target, says how far few clients come later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import least_squares
+
+from fedplan.theory.convergence import sampling_variance
+from fedplan.theory.curves import Curve
+from fedplan.theory.fleet import FloatArray
+from fedplan.theory.learning_rate import LearningRate
+from fedplan.theory.prior import Prior, by_name
+
+LUCK = 0.15  # of the loss, times the root of what noise makes up of it
+FORGETTING = 0.85  # of that luck, for a time of 1: it passes as other clients are drawn
+FORM_ERROR = 0.01  # of the loss: what the form does not explain, of a pilot and of a stretch each
+STRETCH, EARLIEST = 1.6, 6  # of a curve; the first rounds are of another kind, and losses jump
+# Noise is counted at the time of some twenty rounds, for one of two clients, and three times the E
+# at which learning rate times E is 1.
+_MIDDLE, _SAMPLING, _STEPS = 3.5, 0.5, 3.0
+_LONGEST = 20.0  # learning-rate time, of 300 million rounds: longer is never
+_HALVINGS = 26
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoiseLaw:
+    """A quiet descent, and noise that falls with the rate.
+
+    first_ratio : the loss before training over the target.
+    """
+
+    num_clients: int
+    rate: LearningRate
+    first_ratio: float
+
+    # Mean and standard deviation before any pilot, near those of long runs (reproduction/prior.py).
+    PRIOR: ClassVar[Prior] = {
+        "time": (1.3, 0.5),  # the logarithm of D at the target
+        "loss_power": (0.6, 0.2),
+        "steps_share": (-0.97, 0.2),  # the logarithm of A / E over D, at learning rate times E = 1
+        "steps_power": (4.8, 1.5),
+        "noise": (0.62, 0.35),
+        "clients_power": (1.36, 0.1),
+        "clients_growth": (0.15, 0.04),
+        "steps_growth": (-0.13, 0.06),
+        "curvature": (-4.5, 2.0),
+    }
+
+    def time(
+        self,
+        parameters: FloatArray,
+        clients_per_round: ArrayLike,
+        local_steps: ArrayLike,
+        loss_ratio: ArrayLike,
+    ) -> FloatArray:
+        """Learning-rate time until the loss is `loss_ratio` times the target; arrays broadcast."""
+        k, e, ratio = np.broadcast_arrays(
+            *(np.asarray(v, np.float64) for v in (clients_per_round, local_steps, loss_ratio))
+        )
+        values = by_name(self.PRIOR, parameters, k.ndim)
+        size, fall = self._noise(values, k, e)
+        shape = np.broadcast_shapes(size.shape, k.shape)
+        low, high = np.zeros(shape), np.full(shape, _LONGEST)
+        for _ in range(_HALVINGS):
+            middle = 0.5 * (low + high)
+            # The quiet loss that is needed is lower, the more noise there is; too much, and none is
+            # low enough.
+            with np.errstate(over="ignore"):
+                noise = np.exp(np.exp(np.minimum(size - fall * middle, 9.0)))
+            quiet = self.first_ratio - np.maximum(self.first_ratio - ratio, 0.0) * noise
+            late = self._quiet_time(values, np.log(np.maximum(quiet, 1e-3)), e) > middle
+            low, high = np.where(late, middle, low), np.where(late, high, middle)
+        return np.where(low > 0.99 * _LONGEST, np.inf, 0.5 * (low + high))
+
+    def losses(
+        self, parameters: FloatArray, clients: FloatArray, steps: FloatArray, times: FloatArray
+    ) -> FloatArray:
+        """Logarithms of the loss over the target at learning-rate times."""
+        values = by_name(self.PRIOR, parameters, times.ndim)
+        low, high = np.full(times.shape, -4.0), np.full(times.shape, 4.0)
+        for _ in range(2 * _HALVINGS):
+            middle = 0.5 * (low + high)
+            above = self._quiet_time(values, middle, steps) > times
+            low, high = np.where(above, middle, low), np.where(above, high, middle)
+        quiet = np.exp(0.5 * (low + high))
+        share = self._noise_share(values, clients, steps, times)
+        return np.asarray(np.log(quiet * (1.0 - share) + self.first_ratio * share))
+
+    def fit(
+        self, curves: Sequence[Curve], target_loss: float, prior: Prior
+    ) -> tuple[FloatArray, FloatArray]:
+        """The likeliest parameters and their covariance.
+
+        Pilots with the same K and seed drew the same cohorts, and their luck is the same, at the
+        same time.
+        """
+        stretches = [curve.stretches(STRETCH, EARLIEST) for curve in curves]
+        sizes = [ends.size for ends, _ in stretches]
+
+        def of_curves(values: Sequence[float]) -> FloatArray:
+            return np.repeat(np.array(values, dtype=np.float64), sizes)
+
+        clients = of_curves([curve.clients_per_round for curve in curves])
+        steps = of_curves([curve.local_steps for curve in curves])
+        seeds = of_curves([curve.seed for curve in curves])
+        pilots = of_curves(range(len(curves)))
+        times = self.rate.time(np.concatenate([ends for ends, _ in stretches]))
+        losses = np.log(np.concatenate([lowest for _, lowest in stretches]) / target_loss)
+
+        means, spreads = (np.array(column) for column in zip(*prior.values(), strict=True))
+        share = self._noise_share(by_name(self.PRIOR, means, 1), clients, steps, times)
+        luck = LUCK * np.sqrt(share)
+        same_cohorts = (_same(clients) & _same(seeds)) * np.exp(
+            -FORGETTING * np.abs(times[:, np.newaxis] - times)
+        )
+        covariance = same_cohorts * luck * luck[:, np.newaxis]
+        covariance += FORM_ERROR**2 * (_same(pilots) + np.eye(times.size))
+        whiten = np.linalg.inv(np.linalg.cholesky(covariance))
+
+        def residuals(values: FloatArray) -> FloatArray:
+            expected = self.losses(values, clients, steps, times)
+            return np.concatenate([(values - means) / spreads, whiten @ (losses - expected)])
+
+        found = least_squares(residuals, means, x_scale=spreads, diff_step=1e-4)
+        return found.x, np.linalg.inv(found.jac.T @ found.jac)
+
+    def _quiet_time(
+        self, values: Mapping[str, FloatArray], log_ratio: FloatArray, steps: FloatArray
+    ) -> FloatArray:
+        """Learning-rate time without noise until the loss is this, as a logarithm over the target.
+
+        Losses level off early, so curvature counts above the target alone.
+        """
+        above = np.maximum(log_ratio, 0.0)
+        inherent = np.exp(
+            -values["loss_power"] * log_ratio + 0.5 * values["curvature"] * above * above
+        )
+        saved = np.exp(values["steps_share"] - values["steps_power"] * log_ratio)
+        return np.asarray(np.exp(values["time"]) * (inherent + saved / (self.rate.initial * steps)))
+
+    def _noise(
+        self, values: Mapping[str, FloatArray], clients: FloatArray, steps: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Size and fall of the noise: its logarithm is size - fall * time."""
+        variance = np.maximum(sampling_variance(clients, self.num_clients), 1e-12) / _SAMPLING
+        spread = np.log(variance)
+        longer = np.log(self.rate.initial * steps / _STEPS)
+        fall = 1.0 - values["clients_growth"] * spread - values["steps_growth"] * longer
+        fall = np.maximum(fall, 0.1)
+        size = values["noise"] + np.maximum(values["clients_power"], 0.0) * spread + fall * _MIDDLE
+        return np.asarray(size), np.asarray(fall)
+
+    def _noise_share(
+        self,
+        values: Mapping[str, FloatArray],
+        clients: FloatArray,
+        steps: FloatArray,
+        times: FloatArray,
+    ) -> FloatArray:
+        """What noise makes up of the way from the quiet loss to the first."""
+        size, fall = self._noise(values, clients, steps)
+        return np.asarray(-np.expm1(-np.exp(np.minimum(size - fall * times, 9.0))))
+
+
+def _same(values: FloatArray) -> NDArray[np.bool_]:
+    return np.asarray(values[:, np.newaxis] == values)

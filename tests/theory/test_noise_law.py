@@ -1,0 +1,91 @@
+"""The law of descents under a harmonic rate: what noise does, and what pilots say of it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fedplan.theory.curves import Curve
+from fedplan.theory.learning_rate import LearningRate
+from fedplan.theory.noise_law import NoiseLaw
+
+RATE = LearningRate(initial=0.1, schedule="harmonic")
+LAW = NoiseLaw(num_clients=100, rate=RATE, first_ratio=2.2)
+MEANS = np.array([mean for mean, _ in LAW.PRIOR.values()])
+
+
+def changed(**by):
+    return np.array([mean + by.get(name, 0.0) for name, (mean, _) in LAW.PRIOR.items()])
+
+
+def loss(clients, steps, rounds, parameters=MEANS):
+    """Over the target, after so many rounds."""
+    at = (np.array([float(x)]) for x in (clients, steps, RATE.time(rounds)))
+    return math.exp(float(LAW.losses(parameters, *at)[0]))
+
+
+@given(
+    clients=st.integers(2, 100),
+    steps=st.integers(5, 200),
+    ratio=st.floats(1.0, 1.8),
+    noise=st.floats(-0.5, 0.5),
+)
+def test_the_time_to_a_loss_is_the_time_at_which_it_is_the_loss(clients, steps, ratio, noise):
+    parameters = changed(noise=noise)
+    time = float(LAW.time(parameters, clients, steps, ratio))
+    at = (np.array([float(x)]) for x in (clients, steps, time))
+    assert float(LAW.losses(parameters, *at)[0]) == pytest.approx(math.log(ratio), abs=1e-4)
+
+
+@given(rounds=st.integers(5, 500), steps=st.integers(5, 200), noise=st.floats(-1, 1))
+def test_with_all_clients_there_is_no_noise(rounds, steps, noise):
+    quiet = loss(100, steps, rounds)
+    assert loss(100, steps, rounds, changed(noise=noise)) == pytest.approx(quiet, rel=1e-6)
+    assert quiet <= loss(99, steps, rounds, changed(noise=noise)) <= 2.2
+
+
+def test_noise_falls_with_the_rate():
+    """Where neither K nor E come to count more, a tenth of the rate is a tenth of the noise."""
+    plain = changed(clients_growth=-0.15, steps_growth=0.13)
+
+    def noise(rounds):
+        quiet, noisy = loss(100, 30, rounds, plain), loss(5, 30, rounds, plain)
+        return -math.log(1.0 - (noisy - quiet) / (2.2 - quiet))
+
+    assert noise(200) / noise(20) == pytest.approx(
+        math.exp(float(RATE.time(20) - RATE.time(200))), rel=1e-3
+    )
+    assert noise(200) / noise(20) == pytest.approx(0.1, rel=0.05)
+
+
+def test_too_much_noise_never_arrives():
+    assert math.isinf(float(LAW.time(changed(noise=20.0), 2, 30, 1.0)))
+    assert math.isinf(float(RATE.rounds(LAW.time(changed(noise=20.0), 2, 30, 1.0))))
+
+
+@pytest.mark.parametrize("noise", [-0.3, 0.3])
+def test_short_runs_with_few_clients_tell_the_noise(noise):
+    """From losses that are far from the target, and as far apart as luck would have them."""
+    truth = changed(noise=noise)
+    luck = np.random.default_rng(1).normal(0.0, 0.03, size=(6, 30))
+
+    def curve(clients, seed):
+        losses = (loss(clients, 17, r, truth) * math.exp(luck[seed, r - 1]) for r in range(1, 31))
+        return Curve(
+            clients_per_round=clients, local_steps=17, seed=seed, losses=(2.2, *losses)
+        )  # fmt: skip
+
+    def noise_of(curves):
+        found, covariance = LAW.fit(curves, 1.0, LAW.PRIOR)
+        place = list(LAW.PRIOR).index("noise")
+        return found[place] - MEANS[place], math.sqrt(covariance[place, place])
+
+    without = noise_of([curve(50, 0)])
+    found, spread = noise_of([curve(50, 0), *(curve(3, seed) for seed in range(1, 6))])
+    assert min(curve(3, 1).losses) > 1.3
+    assert spread < 0.6 * without[1] and abs(found - noise) < 2 * spread
+    assert abs(found - noise) < abs(without[0] - noise)
