@@ -1,13 +1,13 @@
 """Descent under a harmonic rate: what sampling adds to the loss falls as the rate does.
 
-    loss = quiet loss, and a share of the first loss in its place: 1 - exp(-noise)
+    loss = quiet + (first - quiet) (1 - exp(-noise))
     noise = N / r * s(K)^q * E^w
 
 The quiet loss is what training with all clients comes to. Its time, the logarithm of the rounds, is
 D + A / E: a part that no setting can save and a part that more local steps save, and both grow as
-the loss falls, as powers of it. Drawing K clients keeps the loss near where it began until
-the rate has fallen far enough; that noise is in proportion to the rate is what the theory of SGD
-says, and what long runs show. As it falls, clients and steps come to count more (q grows, w falls).
+the loss falls, as powers of it. Drawing K clients keeps the loss near where it began until the rate
+has fallen far enough: that noise is in proportion to the rate is what the theory of SGD says, and
+what long runs show. As the rate falls, clients and steps come to count more (q grows, w falls).
 
 So a short run with few clients, which is far from the target, says how far few clients come later.
 """
@@ -36,6 +36,7 @@ STRETCH, EARLIEST = 1.6, 6  # of a curve; the first rounds are of another kind, 
 # at which learning rate times E is 1.
 _MIDDLE, _SAMPLING, _STEPS = 3.5, 0.5, 3.0
 _LONGEST = 20.0  # learning-rate time, of 300 million rounds: longer is never
+_LOUDEST = 6.0  # logarithm of a noise that leaves nothing but the first loss
 _HALVINGS = 26
 
 
@@ -50,7 +51,8 @@ class NoiseLaw:
     rate: LearningRate
     first_ratio: float
 
-    # Mean and standard deviation before any pilot, near those of long runs (reproduction/prior.py).
+    # Mean and standard deviation before any pilot: near those of long runs (reproduction/prior.py),
+    # the two growths about half of them.
     PRIOR: ClassVar[Prior] = {
         "time": (1.3, 0.5),  # the logarithm of D at the target
         "loss_power": (0.6, 0.2),
@@ -82,9 +84,8 @@ class NoiseLaw:
             middle = 0.5 * (low + high)
             # The quiet loss that is needed is lower, the more noise there is; too much, and none is
             # low enough.
-            with np.errstate(over="ignore"):
-                noise = np.exp(np.exp(np.minimum(size - fall * middle, 9.0)))
-            quiet = self.first_ratio - np.maximum(self.first_ratio - ratio, 0.0) * noise
+            noise = np.exp(np.minimum(size - fall * middle, _LOUDEST))
+            quiet = self.first_ratio - np.maximum(self.first_ratio - ratio, 0.0) * np.exp(noise)
             late = self._quiet_time(values, np.log(np.maximum(quiet, 1e-3)), e) > middle
             low, high = np.where(late, middle, low), np.where(late, high, middle)
         return np.where(low > 0.99 * _LONGEST, np.inf, 0.5 * (low + high))
@@ -176,7 +177,7 @@ class NoiseLaw:
     ) -> FloatArray:
         """What noise makes up of the way from the quiet loss to the first."""
         size, fall = self._noise(values, clients, steps)
-        return np.asarray(-np.expm1(-np.exp(np.minimum(size - fall * times, 9.0))))
+        return np.asarray(-np.expm1(-np.exp(np.minimum(size - fall * times, _LOUDEST))))
 
 
 def _same(values: FloatArray) -> NDArray[np.bool_]:
