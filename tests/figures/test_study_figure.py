@@ -125,7 +125,8 @@ def test_the_lowest_is_the_cheapest_of_all_that_is_allowed(studies: Any, case: s
     limits = experiment.constraints
     found = cheapest_setting(fleet, descent, objective, limits)
     assert found is not None
-    ks, es = np.arange(descent.reach[0], 21), np.arange(descent.reach[1], descent.reach[2] + 1)
+    fewest, _, least, most = descent.reach
+    ks, es = np.arange(fewest, 21), np.arange(least, most + 1)
     surface = descent_surface(fleet, descent, objective, ks, es)
     met = limits.met(surface.time_s, surface.energy_j, surface.expected_rounds)
     assert found.cost == pytest.approx(surface.cost[met].min())

@@ -40,7 +40,7 @@ def make_truth(problem, **changes):
     values = np.array(list({**means, **changes}.values()))
     return Descent(
         num_clients=len(problem.fleet), first_loss=FIRST, target_loss=TARGET, rate=problem.rate,
-        parameters=values, covariance=1e-9 * np.eye(len(values)), reach=(1, 1, 1000),
+        parameters=values, covariance=1e-9 * np.eye(len(values)), reach=(1, 1000, 1, 1000),
     )  # fmt: skip
 
 

@@ -49,7 +49,7 @@ def true_descent(rate, **changes):
     values = np.array(list({**likeliest, **changes}.values()))
     return Descent(
         num_clients=N, first_loss=FIRST, target_loss=TARGET, rate=rate, parameters=values,
-        covariance=np.eye(len(values)) * 1e-6, reach=(1, 1, 1000),
+        covariance=np.eye(len(values)) * 1e-6, reach=(1, N, 1, 1000),
     )  # fmt: skip
 
 
@@ -162,7 +162,7 @@ def test_the_plan_has_the_smallest_regret_of_all_settings(weight, seed):
     values = np.array([3.5, 1.6, -0.6, 3.0, -0.65, 0.0, 0.25, 1.2, 0.5])
     descent = Descent(
         num_clients=8, first_loss=FIRST, target_loss=TARGET, rate=rate, parameters=values,
-        covariance=np.diag([0.05, 0.1, 0.2, 0.1, 0.2, 0.1, 0.1, 0.1, 0.1]), reach=(1, 5, 60),
+        covariance=np.diag([0.05, 0.1, 0.2, 0.1, 0.2, 0.1, 0.1, 0.1, 0.1]), reach=(1, N, 5, 60),
     )  # fmt: skip
     objective = Objective.weighted(weight)
     plan = plan_descent(fleet, descent, objective)
@@ -260,11 +260,24 @@ def test_a_plan_at_the_end_of_a_range_says_what_holds_it(weight, limits, held):
 
 
 def test_a_plan_where_the_pilots_end_says_so():
-    narrow = replace(true_descent(RATES["exponential"]), reach=(4, 5, 6))
+    narrow = replace(true_descent(RATES["exponential"]), reach=(4, N, 5, 6))
     held = "the fewest clients per round that the pilots tell of and the most local steps that the"
     assert f"Held by {held} pilots tell of" in (
         plan_descent(FLEET, narrow, Objective.weighted(0.0)).message
     )
+
+
+def test_no_plan_has_more_than_twice_the_clients_of_a_pilot_unless_it_is_asked_for():
+    equal = Fleet(step_time_s=[0.1] * N, comm_time_s=2.0)  # where all are as quick as one
+    found = fit_descent(
+        three_pilots(true_descent(RATES["constant"]), 0.3), N, TARGET, RATES["constant"]
+    )
+    quickest = Objective.weighted(0.0)
+    held = plan_descent(equal, found, quickest)
+    assert held.forecast.prediction.clients_per_round == 20
+    assert "Held by the most clients per round that the pilots tell of" in held.message
+    asked = plan_descent(equal, found, quickest, Constraints(max_clients_per_round=N))
+    assert asked.forecast.prediction.clients_per_round == N
 
 
 def test_where_the_rate_may_die_out_the_plan_is_for_the_case_that_it_does_not():
@@ -279,7 +292,7 @@ def test_where_the_rate_may_die_out_the_plan_is_for_the_case_that_it_does_not():
         covariance = np.diag([0.3, 0.01, 0.01, 0.01, 0.01, 0.01, 0.01, 0.01, 0.01]) ** 2
         descent = Descent(
             num_clients=N, first_loss=FIRST, target_loss=TARGET, rate=rate, parameters=values,
-            covariance=covariance, reach=(1, 5, 60),
+            covariance=covariance, reach=(1, N, 5, 60),
         )  # fmt: skip
         return plan_descent(FLEET, descent, Objective.weighted(0.0))
 
@@ -319,7 +332,7 @@ def test_where_nothing_costs_anything_the_quickest_is_chosen():
 def test_a_large_fleet_is_planned_for_in_a_moment():
     fleet = draw_fleet(100_000, step_time_s=(0.1, 0.03), comm_time_s=(2.0, 0.6), seed=1)
     small = true_descent(RATES["constant"])
-    descent = replace(small, num_clients=100_000)
+    descent = replace(small, num_clients=100_000, reach=(1, 100_000, 1, 1000))
     assert plan_descent(fleet, descent, Objective.weighted(0.0)).success
 
 

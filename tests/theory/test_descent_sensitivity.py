@@ -27,7 +27,7 @@ DESCENT = Descent(
     rate=LearningRate(initial=0.1),
     parameters=np.array([math.log(8), 2, math.log(0.5), 3, math.log(0.25), 0, 0.25, 1, 0]),
     covariance=np.eye(9) * 1e-4,
-    reach=(1, 1, 40),
+    reach=(1, 6, 1, 40),
 )
 
 

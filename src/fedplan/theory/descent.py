@@ -66,7 +66,8 @@ def law_of(rate: LearningRate, num_clients: int, first_ratio: float) -> Law:
 class Descent:
     """A fitted descent: the likeliest parameters, how uncertain they are, and the pilots' reach.
 
-    reach : the smallest K and the smallest and largest E that the pilots say something of.
+    reach : the smallest and largest K, and the smallest and largest E, that the pilots say
+        something of.
     """
 
     num_clients: int
@@ -75,7 +76,7 @@ class Descent:
     rate: LearningRate
     parameters: FloatArray
     covariance: FloatArray
-    reach: tuple[int, int, int]
+    reach: tuple[int, int, int, int]
 
     def draws(self, count: int) -> FloatArray:
         """Parameters that the pilots leave possible, one row each; always the same ones."""
@@ -139,11 +140,12 @@ def fit_descent(
     )
 
 
-def _reach(curves: Sequence[Curve], rate: LearningRate) -> tuple[int, int, int]:
+def _reach(curves: Sequence[Curve], rate: LearningRate) -> tuple[int, int, int, int]:
     steps = [curve.local_steps for curve in curves]
-    fewest = min(curve.clients_per_round for curve in curves)
+    clients = [curve.clients_per_round for curve in curves]
+    fewest = min(clients)
     if rate.schedule == "exponential":
         # Elsewhere the noise of fewer clients may end the descent above the target, or hold it up
         # for longer than pilots with more of them show.
         fewest = max(1, math.ceil(fewest / 2))
-    return fewest, min(steps), 2 * max(steps)
+    return fewest, 2 * max(clients), min(steps), 2 * max(steps)

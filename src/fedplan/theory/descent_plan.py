@@ -193,10 +193,12 @@ def settings_within_reach(
     fleet: Fleet, descent: Descent, limits: Constraints
 ) -> tuple[tuple[int, int], tuple[int, int]]:
     """The smallest and largest K and E that the pilots say something of and the limits allow."""
-    fewest, low_e, high_e = descent.reach
+    fewest, most, low_e, high_e = descent.reach
     low_k, high_k = limits.clients_range(len(fleet))
     if limits.min_clients_per_round is None:
         low_k = min(fewest, high_k)
+    if limits.max_clients_per_round is None:
+        high_k = max(low_k, min(most, high_k))
     low_e = limits.min_local_steps or min(low_e, limits.max_local_steps or low_e)
     return (low_k, high_k), (low_e, max(low_e, limits.max_local_steps or high_e))
 
