@@ -14,6 +14,7 @@ So a short run with few clients, which is far from the target, says how far few 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -32,8 +33,8 @@ LUCK = 0.15  # of the loss, times the root of what noise makes up of it
 FORGETTING = 0.85  # of that luck, for a time of 1: it passes as other clients are drawn
 FORM_ERROR = 0.01  # of the loss: what the form does not explain, of a pilot and of a stretch each
 STRETCH, EARLIEST = 1.6, 6  # of a curve; the first rounds are of another kind, and losses jump
-# Noise is counted at the time of some twenty rounds, for one of two clients, and three times the E
-# at which learning rate times E is 1.
+# Where the noise is measured: after some twenty rounds, with two clients, and at three times the E
+# for which learning rate times E is 1.
 _MIDDLE, _SAMPLING, _STEPS = 3.5, 0.5, 3.0
 _LONGEST = 20.0  # learning-rate time, of 300 million rounds: longer is never
 _LOUDEST = 6.0  # logarithm of a noise that leaves nothing but the first loss
@@ -95,7 +96,8 @@ class NoiseLaw:
     ) -> FloatArray:
         """Logarithms of the loss over the target at learning-rate times."""
         values = by_name(self.PRIOR, parameters, times.ndim)
-        low, high = np.full(times.shape, -4.0), np.full(times.shape, 4.0)
+        highest = max(4.0, math.log(self.first_ratio) + 1.0)
+        low, high = np.full(times.shape, -4.0), np.full(times.shape, highest)
         for _ in range(2 * _HALVINGS):
             middle = 0.5 * (low + high)
             above = self._quiet_time(values, middle, steps) > times
