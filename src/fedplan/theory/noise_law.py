@@ -1,7 +1,7 @@
 """Descent under a harmonic rate: what sampling adds to the loss falls as the rate does.
 
     loss = quiet + (first - quiet) (1 - exp(-noise))
-    noise = N / r * s(K)^q * E^w
+    noise = c / r * s(K)^q * E^w
 
 The quiet loss is what training with all clients comes to. Its time, the logarithm of the rounds, is
 D + A / E: a part that no setting can save and a part that more local steps save, and both grow as
