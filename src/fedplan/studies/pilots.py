@@ -51,11 +51,9 @@ class FewClients:
 
 # With a harmonic rate no plan has fewer clients than a pilot, and a run of three says more the
 # longer it is; with others it is its first losses that do.
-FEW = {
-    "harmonic": FewClients(clients=3, depths=(0.5, 0.5), dearest=0.35),
-    "exponential": FewClients(clients=2, depths=(0.8, 0.5), dearest=1.0),
-    "constant": FewClients(clients=2, depths=(0.8, 0.5), dearest=1.0),
-}
+_EARLY = FewClients(clients=2, depths=(0.8, 0.5), dearest=1.0)
+_LONGER = FewClients(clients=3, depths=(0.5, 0.5), dearest=0.35)
+FEW = {"constant": _EARLY, "exponential": _EARLY, "harmonic": _LONGER}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
