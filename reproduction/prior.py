@@ -44,6 +44,8 @@ TASKS = {
         ("setup1", "data-seed=3"),
         ("setup1", "data-seed=0"),
         ("setup1", "data-seed=1"),
+        ("setup1", "data-seed=0", "learning-rate=0.03", "decay=0.98"),
+        ("demo", "data-seed=5"),
         ("setup3", "data-seed=1", "schedule=constant", "learning-rate=0.03"),
         ("setup3", "data-seed=1", "schedule=constant", "learning-rate=0.01", "target-loss=1.1"),
         ("setup3", "data-seed=1", "schedule=exponential", "decay=0.98", "learning-rate=0.05"),

@@ -110,6 +110,7 @@ def test_mnist_that_is_missing_is_said_before_anything_is_trained(
     fedplan, words, tmp_path, monkeypatch
 ):
     monkeypatch.setenv("FEDPLAN_DATA", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     for setup in ("setup2", "all"):
         result = fedplan("reproduce", setup, "--seeds", 1, *words)
         assert result.code == 2 and "--download" in result.err and "mnist-mini" in result.err

@@ -245,9 +245,9 @@ def test_where_the_target_is_overdue_more_clients_take_part(federation, tmp_path
         (study,) = store.studies()
         plans = store.find_step(study, "plans")
         assert store.find_step(study, "fewest-clients") == CLIENTS == 20
-    assert [k for _, k, _ in plans] == [1, 2, 4, 8, 16, 20]  # the cheapest, then twice as many
-    assert [begun for begun, _, _ in plans] == [0, 3, 6, 9, 12, 15]
-    assert strategy.status == "target" and "(2, 3) from round 4, (4, 3)" in strategy.message
+    assert [k for _, k, _ in plans] == [2, 4, 8, 16, 20]  # the cheapest, then twice as many
+    assert [begun for begun, _, _ in plans] == [0, 3, 6, 9, 12]
+    assert strategy.status == "target" and "(4, 2) from round 4, (8, 2)" in strategy.message
     again, _ = start(federation, tmp_path, objective=energy)
     assert again.setting == strategy.setting
 

@@ -35,8 +35,8 @@ def make_truth(problem, **changes):
     law = law_of(problem.rate, len(problem.fleet), FIRST / TARGET)
     means = {name: mean for name, (mean, _) in law.PRIOR.items()}
     means["time"] = math.log(float(problem.rate.time(80.0)))
-    means |= {"loss_power": 2.0, "curvature": 0.0}  # every part falls with the loss from the start
-    means["sampling_power"] = 0.5
+    # Every part falls with the loss from the start.
+    means |= {"loss_power": 3.5, "sampling_power": 0.9, "curvature": 0.0}
     values = np.array(list({**means, **changes}.values()))
     return Descent(
         num_clients=len(problem.fleet), first_loss=FIRST, target_loss=TARGET, rate=problem.rate,
@@ -129,7 +129,7 @@ def test_where_training_is_hardly_longer_than_pilots_the_cheaper_of_two_is_the_p
 
 def test_a_training_that_only_looks_short_is_planned_for_like_any_other():
     problem = make_problem()
-    levelling_off = dict.fromkeys(("loss_power", "steps_power", "sampling_power"), 8.0)
+    levelling_off = {"loss_power": 14.0, "steps_excess": 0.0, "sampling_power": 14.0}
     time = math.log(float(problem.rate.time(30.0)))
     truth = make_truth(problem, time=time, **levelling_off)
     pilots = DesignedPilots(problem, budget=0.8)

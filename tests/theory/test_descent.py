@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedplan import Constraints, Fleet, InputError, Objective, draw_fleet
+from fedplan.studies.pilots import DESIGNS
 from fedplan.theory.cost import round_energy_j
 from fedplan.theory.curves import Curve
 from fedplan.theory.descent import Descent, fit_descent, law_of
@@ -84,12 +85,12 @@ def test_more_clients_never_take_longer(clients, steps, ratio, rate):
 
 
 def test_with_a_constant_rate_it_is_a_sum_of_three_parts():
-    values = np.array([math.log(8), 2, math.log(0.5), 3, math.log(0.25), 1, 0.25, 1.25, 0])
-    law = law_of(LearningRate(initial=0.1), N, FIRST / TARGET)
+    values = np.array([math.log(8), 2, math.log(0.5), 1, math.log(0.25), 1, 0.25, 1.25, 0])
+    law = law_of(LearningRate(initial=0.1), N, 16.0)
     at_target = law.time(values, [1, N], 10, 1.0)
     assert at_target.tolist() == pytest.approx([8 * 1.75, 8 * 1.5])
-    above = law.time(values, N, 20, 2.0)
-    assert above == pytest.approx(8 * (2.0**-2 + 0.5 * 2.0**-3 / 2))
+    halfway = law.time(values, N, 20, 4.0)
+    assert halfway == pytest.approx(8 * (math.exp(-1.0) + 0.5 * math.exp(-1.5) / 2))
 
 
 @pytest.mark.parametrize("rate", RATES.values(), ids=RATES)
@@ -117,7 +118,9 @@ def test_short_pilots_lead_to_a_plan_near_the_best(rate, more_steps, more_client
             )
         },
     )
-    found = fit_descent(three_pilots(truth, depth=0.4), N, TARGET, rate)
+    first, second, few = DESIGNS[rate.schedule].stages[0]
+    pilots = [curve(truth, 10, 40, first), curve(truth, 10, 12, second), curve(truth, 2, 25, few)]
+    found = fit_descent(pilots, N, TARGET, rate)
     for weight in (0.0, 0.5, 0.8):
         objective = Objective.weighted(weight)
         chosen = plan_descent(FLEET, found, objective).forecast.prediction
@@ -126,6 +129,15 @@ def test_short_pilots_lead_to_a_plan_near_the_best(rate, more_steps, more_client
             FLEET, truth, objective, chosen.clients_per_round, chosen.local_steps
         ).prediction.cost
         assert true_cost <= 1.12 * best.cost
+
+
+def test_few_clients_whose_loss_did_not_fall_do_not_keep_plans_from_fewer_than_many():
+    many = three_pilots(true_descent(RATES["harmonic"]), 0.3)[:2]
+    stuck = Curve(clients_per_round=3, local_steps=25, seed=0, losses=(FIRST,) * 13)
+    found = fit_descent([*many, stuck], N, TARGET, RATES["harmonic"])
+    assert found.reach == (3, 20, 6, 80)
+    chosen = plan_descent(FLEET, found, Objective.weighted(1.0)).forecast.prediction
+    assert chosen.clients_per_round < 10
 
 
 def test_pilots_that_share_their_cohorts_tell_more_of_e_than_pilots_that_do_not():

@@ -225,7 +225,7 @@ class PlanningTable(Table):
         "regret; `paper`: the paper's procedure, with given pairs and two losses.",
     )
     pilot_budget: float = _key(
-        0.8,
+        0.4,
         "Pilots go on, where that can pay, while they cost at most this share of training.",
         only=("pilots", ("designed",)),
         gt=0,

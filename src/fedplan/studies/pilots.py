@@ -29,8 +29,6 @@ from fedplan.theory.learning_rate import LearningRate
 LEAST_CLIENTS, MOST_CLIENTS, DEARER = 10, 50, 2.0
 MOST_REPEATS = 3  # of pilots with few clients: more than two only where each is cheap
 MORE_STEPS, FEWER_STEPS = 1.75, 0.5  # times the E in the middle
-# How far the pilots go at each stage: 1 is the first loss, 0 the target, between by ratio.
-DEPTHS = ((0.48, 0.62), (0.3, 0.35))
 FEWEST_ROUNDS = 12  # of a pilot: of fewer, rounding to whole rounds is most of the noise
 NEARLY = 0.1  # as deep as this after the fewest rounds, a pilot may be all but at the target:
 ALL_BUT, SHORT = 1.5, 3  # it and another may take so many times the fewest rounds to get there
@@ -41,19 +39,26 @@ Failure = Literal["diverged", "out of reach", "nothing to learn", "losses too cl
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FewClients:
-    """The pilots that show what clients save: how many, how deep at each stage, how dear each."""
+class Design:
+    """How far pilots go, and with how few clients.
 
-    clients: int
-    depths: tuple[float, float]
-    dearest: float  # in units of the first pilot
+    stages : depths of the first pilot, the second, and those with few clients, stage by stage. 1 is
+        the first loss, 0 the target, between by ratio.
+    few_clients : in the pilots that show what clients save.
+    dearest : what one of those may cost, in units of the first pilot, for every time that its
+        rounds are cheaper.
+    """
+
+    stages: tuple[tuple[float, float, float], ...]
+    few_clients: int
+    dearest: float
 
 
-# With a harmonic rate no plan has fewer clients than a pilot, and a run of three says more the
-# longer it is; with others it is its first losses that do.
-_EARLY = FewClients(clients=2, depths=(0.8, 0.5), dearest=1.0)
-_LONGER = FewClients(clients=3, depths=(0.5, 0.5), dearest=0.35)
-FEW = {"constant": _EARLY, "exponential": _EARLY, "harmonic": _LONGER}
+# With a harmonic rate a run of three clients says more the longer it is; with others its first
+# losses say the most.
+_EARLY = Design(stages=((0.48, 0.62, 0.8), (0.3, 0.35, 0.5)), few_clients=2, dearest=0.275)
+_LONGER = Design(stages=((0.3, 0.5, 0.3), (0.2, 0.3, 0.3)), few_clients=3, dearest=0.1)
+DESIGNS = {"constant": _EARLY, "exponential": _EARLY, "harmonic": _LONGER}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,6 +110,7 @@ class DesignedPilots:
 
     def __init__(self, problem: PilotProblem, budget: float) -> None:
         self._problem, self._budget = problem, budget
+        self._design = DESIGNS[problem.rate.schedule]
         self._jobs = _jobs(problem)
         self._runs: dict[Job, RunRecord] = {}
         self._extended: set[Job] = set()  # in this stage
@@ -139,7 +145,7 @@ class DesignedPilots:
 
     def ask(self) -> Trial | None:
         """The next pilot; None once there is a plan, or there cannot be one."""
-        while self.failure is None and self._stage < len(DEPTHS):
+        while self.failure is None and self._stage < len(self._design.stages):
             if self._is_short:
                 return self._ask_short()
             for position, job in enumerate(self._jobs):
@@ -204,7 +210,7 @@ class DesignedPilots:
             if job not in self._runs:
                 return self._trial(job, SHORT * FEWEST_ROUNDS, target)
         self._end_stage()
-        self._stage = len(DEPTHS)
+        self._stage = len(self._design.stages)
         return None
 
     def _short_choice(self) -> Choice | None:
@@ -252,10 +258,10 @@ class DesignedPilots:
         first = self._jobs[0]
         if job == first:
             return self._problem.max_rounds
-        spent = self._runs[first].num_rounds * self._round_cost(first)
-        dearest = DEAREST if job in self._jobs[:2] else FEW[self._problem.rate.schedule].dearest
-        share = dearest * spent / self._round_cost(job)
-        return max(self._runs[job].num_rounds + 1, math.ceil(share))
+        cheaper = self._round_cost(first) / self._round_cost(job)
+        dearest = DEAREST if job in self._jobs[:2] else self._design.dearest * cheaper
+        rounds = dearest * cheaper * self._runs[first].num_rounds
+        return max(self._runs[job].num_rounds + 1, math.ceil(rounds))
 
     def _round_cost(self, job: Job) -> float:
         return self._problem.round_cost(job.clients_per_round, job.local_steps)
@@ -265,7 +271,7 @@ class DesignedPilots:
 
     def _level(self, position: int) -> float:
         """The loss this pilot ends at, in this stage."""
-        depths = (*DEPTHS[self._stage], FEW[self._problem.rate.schedule].depths[self._stage])
+        depths = self._design.stages[self._stage]
         return self._loss_at(depths[min(position, len(depths) - 1)])
 
     def _loss_at(self, depth: float) -> float:
@@ -293,8 +299,8 @@ class DesignedPilots:
         self._stage += 1
         self._extended = set()
         settled = self.plan.regret <= TOLERANCE
-        if self._stage < len(DEPTHS) and (settled or not self._affordable()):
-            self._stage = len(DEPTHS)
+        if self._stage < len(self._design.stages) and (settled or not self._affordable()):
+            self._stage = len(self._design.stages)
 
     def _affordable(self) -> bool:
         """Whether the next stage, as long as it will likely be, is within the budget."""
@@ -346,8 +352,8 @@ def curve_of(run: RunRecord) -> Curve:
 def _jobs(problem: PilotProblem) -> list[Job]:
     """The pilots, most informative first; fewer where the limits leave no room."""
     low_k, high_k = problem.constraints.clients_range(len(problem.fleet))
-    few_clients = FEW[problem.rate.schedule].clients
-    least, few = (min(max(k, low_k), high_k) for k in (LEAST_CLIENTS, few_clients))
+    design = DESIGNS[problem.rate.schedule]
+    least, few = (min(max(k, low_k), high_k) for k in (LEAST_CLIENTS, design.few_clients))
     middle = _middle_steps(problem, least)
     between = _within(problem, middle)
     few = min(few, max(low_k, least // 2))

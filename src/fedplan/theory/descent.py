@@ -59,7 +59,7 @@ def law_of(rate: LearningRate, num_clients: int, first_ratio: float) -> Law:
     """
     if rate.schedule == "harmonic":
         return NoiseLaw(num_clients=num_clients, rate=rate, first_ratio=first_ratio)
-    return SumLaw(num_clients=num_clients, rate=rate)
+    return SumLaw(num_clients=num_clients, rate=rate, first_ratio=first_ratio)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -136,16 +136,16 @@ def fit_descent(
         rate=rate,
         parameters=parameters,
         covariance=covariance,
-        reach=_reach(falling, rate),
+        reach=_reach(curves),
     )
 
 
-def _reach(curves: Sequence[Curve], rate: LearningRate) -> tuple[int, int, int, int]:
+def _reach(curves: Sequence[Curve]) -> tuple[int, int, int, int]:
+    """Half to twice what was piloted, but no fewer clients.
+
+    Their noise may end the descent above the target, or hold it up for longer than pilots with more
+    of them show. A pilot whose loss did not fall says little, but that much.
+    """
     steps = [curve.local_steps for curve in curves]
     clients = [curve.clients_per_round for curve in curves]
-    fewest = min(clients)
-    if rate.schedule == "exponential":
-        # Elsewhere the noise of fewer clients may end the descent above the target, or hold it up
-        # for longer than pilots with more of them show.
-        fewest = max(1, math.ceil(fewest / 2))
-    return fewest, 2 * max(clients), min(steps), 2 * max(steps)
+    return min(clients), 2 * max(clients), max(1, math.ceil(min(steps) / 2)), 2 * max(steps)

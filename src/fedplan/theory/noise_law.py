@@ -32,10 +32,12 @@ from fedplan.theory.prior import Prior, by_name
 LUCK = 0.15  # of the loss, times the root of what noise makes up of it
 FORGETTING = 0.85  # of that luck, for a time of 1: it passes as other clients are drawn
 FORM_ERROR = 0.01  # of the loss: what the form does not explain, of a pilot and of a stretch each
+STEPS_TREND = 2.0  # of the share that steps save, with the logarithm of the time
 STRETCH, EARLIEST = 1.6, 6  # of a curve; the first rounds are of another kind, and losses jump
 # Where the noise is measured: after some twenty rounds, with two clients, and at three times the E
 # for which learning rate times E is 1.
 _MIDDLE, _SAMPLING, _STEPS = 3.5, 0.5, 3.0
+_MEDIUM = 1.42  # logarithm of the time of a descent of medium length
 _LONGEST = 20.0  # learning-rate time, of 300 million rounds: longer is never
 _LOUDEST = 6.0  # logarithm of a noise that leaves nothing but the first loss
 _HALVINGS = 26
@@ -55,9 +57,9 @@ class NoiseLaw:
     # Mean and standard deviation before any pilot: near those of long runs (reproduction/prior.py),
     # the two growths about half of them.
     PRIOR: ClassVar[Prior] = {
-        "time": (1.3, 0.5),  # the logarithm of D at the target
+        "time": (1.4, 0.2),  # the logarithm of D at the target
         "loss_power": (0.6, 0.2),
-        "steps_share": (-0.97, 0.2),  # the logarithm of A / E over D, at learning rate times E = 1
+        "steps_share": (-1.03, 0.2),  # the logarithm of A / E over D, at learning rate times E = 1
         "steps_power": (4.8, 1.5),
         "noise": (0.62, 0.35),
         "clients_power": (1.36, 0.1),
@@ -155,7 +157,8 @@ class NoiseLaw:
         inherent = np.exp(
             -values["loss_power"] * log_ratio + 0.5 * values["curvature"] * above * above
         )
-        saved = np.exp(values["steps_share"] - values["steps_power"] * log_ratio)
+        share = values["steps_share"] + STEPS_TREND * (values["time"] - _MEDIUM)
+        saved = np.exp(share - values["steps_power"] * log_ratio)
         return np.asarray(np.exp(values["time"]) * (inherent + saved / (self.rate.initial * steps)))
 
     def _noise(

@@ -3,8 +3,10 @@
     time(K, E, F) = D(F) + A(F) / E + C(F) s(K)^q E^w
 
 a part that no setting can save, a part that more local steps save, and a part that more clients
-save. D, A and C grow as the loss falls, each as a power of the loss of its own; a common curvature
-allows for losses that level off. With a constant rate, D = 0 and w = 1 this is the paper's bound.
+save. D, A and C grow as the loss falls, each as a power of its own of the loss; a common curvature
+allows for losses that level off. Powers are of the whole way from the first loss to the target: in
+those units tasks have much in common, whether training ends at a fifth of the first loss or at a
+fortieth. With a constant rate, D = 0 and w = 1 this is the paper's bound.
 """
 
 from __future__ import annotations
@@ -24,33 +26,39 @@ from fedplan.theory.fleet import FloatArray
 from fedplan.theory.learning_rate import LearningRate
 from fedplan.theory.prior import Prior, by_name
 
-COHORT_NOISE = 0.45  # of the rounds, at K = 1; the same for pilots that drew the same cohorts
+COHORT_NOISE = 0.3  # of the rounds, at K = 1; the same for pilots that drew the same cohorts
 PILOT_NOISE = 0.05  # of the rounds, of every pilot by itself: what the form does not explain
 LEVEL_NOISE = 0.02  # of the rounds, from level to level of one pilot
 ROUND_NOISE = 0.4  # rounds: a loss is only known once a round
 LEVELS = 8
+UPPER = 0.75  # of the way from the target to the first loss, by ratio: the highest of the levels
 _MOST = 50.0  # of an exponent: keeps absurd draws finite
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SumLaw:
-    """A sum of three parts, each a power of the loss."""
+    """A sum of three parts, each a power of the loss.
+
+    first_ratio : the loss before training over the target.
+    """
 
     num_clients: int
     rate: LearningRate
+    first_ratio: float
 
     # Of each parameter, its mean and standard deviation before any pilot. Shares are logarithms of
-    # what A / E and C are of D at the target, at the E where learning rate times E is 1 and K = 1.
+    # what A / E and C are of D at the target, at the E where learning rate times E is 1 and K = 1;
+    # powers are logarithms of how far D and C grow from the first loss to the target.
     PRIOR: ClassVar[Prior] = {
         "time": (0.0, 10.0),
-        "loss_power": (2.2, 1.2),
+        "loss_power": (4.0, 0.5),
         "steps_share": (-0.5, 1.0),
-        "steps_power": (2.2, 1.5),
-        "sampling_share": (-0.65, 0.5),
-        "sampling_power": (0.5, 0.7),
+        "steps_excess": (-0.2, 0.7),  # of the power of A over that of D
+        "sampling_share": (0.0, 0.35),
+        "sampling_power": (2.0, 1.0),
         "sampling_steps_power": (0.1, 0.3),  # w
         "clients_power": (1.0, 0.2),  # q
-        "curvature": (0.5, 1.0),
+        "curvature": (0.5, 2.0),
     }
 
     def time(
@@ -62,8 +70,8 @@ class SumLaw:
     ) -> FloatArray:
         """Learning-rate time until the loss is `loss_ratio` times the target; arrays broadcast.
 
-        >>> law = SumLaw(num_clients=10, rate=LearningRate(initial=0.1))
-        >>> likeliest = [math.log(8), 2, math.log(0.5), 3, math.log(0.25), 0, 0.25, 1, 0]
+        >>> law = SumLaw(num_clients=10, rate=LearningRate(initial=0.1), first_ratio=20)
+        >>> likeliest = [math.log(8), 2, math.log(0.5), 1, math.log(0.25), 0, 0.25, 1, 0]
         >>> law.time(np.array(likeliest), [1, 10], 10, 1.0).round(3).tolist()
         [14.0, 12.0]
         """
@@ -71,7 +79,7 @@ class SumLaw:
             *(np.asarray(v, np.float64) for v in (clients_per_round, local_steps, loss_ratio))
         )
         of = by_name(self.PRIOR, parameters, k.ndim)
-        x = np.log(ratio)
+        x = np.log(ratio) / math.log(self.first_ratio)
         spread = sampling_variance(k, self.num_clients) ** np.maximum(of["clients_power"], 0.0)
         steps = e * self.rate.initial
 
@@ -79,10 +87,12 @@ class SumLaw:
             return np.asarray(np.exp(np.clip(share - exponent * x, -_MOST, _MOST)))
 
         inherent = power(0.0, of["loss_power"])
-        saved_by_steps = power(of["steps_share"], of["steps_power"]) / steps
+        steps_power = of["loss_power"] + of["steps_excess"]
+        saved_by_steps = power(of["steps_share"], steps_power) / steps
         saved_by_clients = power(of["sampling_share"], of["sampling_power"]) * spread
         saved_by_clients = saved_by_clients * steps ** of["sampling_steps_power"]
-        scale = np.exp(np.clip(of["time"] + 0.5 * of["curvature"] * x**2, -_MOST, _MOST))
+        bend = 0.5 * of["curvature"] * x * (x - 1.0)
+        scale = np.exp(np.clip(of["time"] + bend, -_MOST, _MOST))
         return np.asarray(scale * (inherent + saved_by_steps + saved_by_clients))
 
     def fit(
@@ -142,7 +152,7 @@ def _measure(curve: Curve, target_loss: float, rate: LearningRate) -> _Measured 
     if first is None or first <= target_loss:
         return None
     # The first rounds are of another kind: losses jump while the rate is high.
-    upper = min(1.1 * math.sqrt(first * target_loss), 0.93 * first)
+    upper = target_loss * (first / target_loss) ** UPPER
     evaluated = [loss for loss in curve.losses if loss is not None]
     lowest = min(evaluated)
     if lowest >= 0.98 * upper:
