@@ -3,11 +3,12 @@
     python reproduction/prior.py
     python reproduction/prior.py harmonic
 
-Each task is trained at six settings or more, far longer than pilots are, with three seeds (one for
-LeNet-5, whose runs take minutes each); the parameters fitted to all of them are printed, and their
-mean and spread over the tasks. Where the rate is harmonic the last column is how far losses are
-from the law, from the eighth round on: the root of the mean square, over settings and stretches of
-rounds, of means over seeds.
+Constant and exponential rates: each task is trained at six settings, far longer than pilots are,
+with three seeds (one for LeNet-5, whose runs take minutes each), and the law is fitted to all of
+them. Harmonic rates: the law is fitted to the pilots of four seeds and to the rounds of a whole
+grid at once (development.py), for it has to lead from the ones to the others. The parameters are
+printed, and their mean and spread over the tasks; where the rate is harmonic the last column is how
+far the rounds of the grid are from the law, the root of the mean square of their logarithms.
 """
 
 from __future__ import annotations
@@ -15,43 +16,48 @@ from __future__ import annotations
 import argparse
 import math
 import statistics
-from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from multiprocessing import Pool
 
 import numpy as np
+from development import CLIENTS, DRAWS, STEPS, Surface, experiment, make_grids
+from numpy.typing import NDArray
+from optimality import plan
+from scipy.optimize import least_squares
 
 from fedplan.records import Stop
 from fedplan.studies import read_study
 from fedplan.studies.building import build_experiment
 from fedplan.studies.pilots import PilotProblem, curve_of
 from fedplan.studies.workflow import pilot_problem
+from fedplan.theory.convergence import sampling_variance
 from fedplan.theory.curves import Curve
-from fedplan.theory.descent import Descent, fit_descent, law_of
-from fedplan.theory.noise_law import STRETCH, NoiseLaw
+from fedplan.theory.descent import fit_descent, law_of
+from fedplan.theory.noise_law import EARLIEST, LUCK, STRETCH, NoiseLaw
+from fedplan.theory.prior import Prior
 
 SEEDS = range(5_000_000, 5_000_003)
+PILOT_SEEDS = range(20_000_000, 20_000_040, 10)
 MOST_ROUNDS = 600
-TASKS = {
-    "harmonic": (
-        *(
-            ("setup3", f"data-seed={draw}")
-            for draw in (2130, 1, 2, 11, 21, 33, 52, 54, 56, 57, 58, 59, 60, 61)
-        ),
-        ("setup3", "data-seed=5", "target-loss=1.2"),
-        ("setup3", "data-seed=5", "alpha=0.5", "beta=0.5"),
-        ("setup3", "data-seed=6", "alpha=0.5", "beta=0.5", "target-loss=1.2"),
-    ),
-    "others": (
-        ("setup1", "data-seed=3"),
-        ("setup1", "data-seed=0"),
-        ("setup1", "data-seed=1"),
-        ("setup1", "data-seed=0", "learning-rate=0.03", "decay=0.98"),
-        ("demo", "data-seed=5"),
-        ("setup3", "data-seed=1", "schedule=constant", "learning-rate=0.03"),
-        ("setup3", "data-seed=1", "schedule=constant", "learning-rate=0.01", "target-loss=1.1"),
-        ("setup3", "data-seed=1", "schedule=exponential", "decay=0.98", "learning-rate=0.05"),
-        ("setup2", "data-seed=1"),
-    ),
-}
+TASKS = (
+    ("setup1", "data-seed=3"),
+    ("setup1", "data-seed=0"),
+    ("setup1", "data-seed=1"),
+    ("setup1", "data-seed=0", "learning-rate=0.03", "decay=0.98"),
+    ("demo", "data-seed=5"),
+    ("setup3", "data-seed=1", "schedule=constant", "learning-rate=0.03"),
+    ("setup3", "data-seed=1", "schedule=constant", "learning-rate=0.01", "target-loss=1.1"),
+    ("setup3", "data-seed=1", "schedule=exponential", "decay=0.98", "learning-rate=0.05"),
+    ("setup2", "data-seed=1"),
+)
+# How far the law may be from what it is fitted to: log rounds of a grid, log losses of pilots; and
+# what luck adds to the first, for one seed and one client.
+GRID_ERROR, GRID_LUCK, CURVE_ERROR = 0.04, 0.35, 0.02
+
+
+def loosened(prior: Prior) -> Prior:
+    """A prior that says little beside long runs."""
+    return {name: (mean, 3 * spread) for name, (mean, spread) in prior.items()}
 
 
 def settings(problem: PilotProblem) -> list[tuple[int, int, float]]:
@@ -61,52 +67,95 @@ def settings(problem: PilotProblem) -> list[tuple[int, int, float]]:
     middle = 1.2 * math.sqrt(balance / rate)
     more, fewer, between = round(1.75 * middle), round(0.5 * middle), round(middle)
     many = min(50, len(fleet))
-    if problem.rate.schedule == "harmonic":
-        return [
-            *((clients, between, 0.0) for clients in (2, 3, 5, 10, 20, many)),
-            *((clients, steps, 0.0) for clients in (3, many) for steps in (fewer, more)),
-        ]
     return [
         (10, more, 0.1), (10, fewer, 0.2), (2, between, 0.3), (2, more, 0.3), (many, more, 0.1),
         (many, fewer, 0.2),
     ]  # fmt: skip
 
 
-def fitted(study: str, *overrides: str) -> tuple[list[float], float | None]:
-    """The parameters of one task, and how far its losses are from a harmonic rate's law."""
-    experiment = build_experiment(read_study(study, overrides))
-    problem = pilot_problem(experiment)
-    train, target = experiment.simulator.run, problem.target_loss
+def from_long_runs(task: tuple[str, ...]) -> tuple[str, list[float], float | None]:
+    """The parameters of one task with a constant or exponential rate."""
+    study, *overrides = task
+    made = build_experiment(read_study(study, overrides))
+    problem = pilot_problem(made)
+    train, target = made.simulator.run, problem.target_loss
     first = train(1, 1, Stop(max_rounds=1)).losses[0] or target
     curves = []
     for clients, steps, depth in settings(problem):
         stop = Stop(max_rounds=MOST_ROUNDS, target_loss=target * (first / target) ** depth)
         seeds = SEEDS[:1] if study == "setup2" else SEEDS
         curves += [curve_of(train(clients, steps, stop, seed=seed)) for seed in seeds]
-    law = law_of(problem.rate, len(problem.fleet), first / target)
-    loose = {name: (mean, 3 * spread) for name, (mean, spread) in law.PRIOR.items()}
-    found = fit_descent(curves, len(problem.fleet), target, problem.rate, prior=loose)
-    error = distance(law, found, curves) if isinstance(law, NoiseLaw) else None
-    return [float(value) for value in found.parameters], error
+    prior = loosened(law_of(problem.rate, len(problem.fleet), first / target).PRIOR)
+    found = fit_descent(curves, len(problem.fleet), target, problem.rate, prior=prior)
+    return " ".join(task), [float(value) for value in found.parameters], None
 
 
-def distance(law: NoiseLaw, found: Descent, curves: list[Curve]) -> float:
-    """Of mean log losses from the law; rounds are put together by how far along they are."""
-    apart = defaultdict(list)
-    for curve in curves:
-        ends, lowest = curve.stretches(STRETCH, 8)
-        at = np.ones_like(ends)
-        expected = law.losses(
-            found.parameters,
-            at * curve.clients_per_round,
-            at * curve.local_steps,
-            found.rate.time(ends),
+def from_pilots_and_grid(draw: int) -> tuple[str, list[float], float | None]:
+    """The parameters of one draw of Setup 3's data, and how far its grid is from the law."""
+    problem = pilot_problem(experiment(draw))
+    curves = [
+        curve_of(run)
+        for weight in (0, 1)
+        for seed in PILOT_SEEDS
+        for run in plan(
+            experiment(draw, f"energy-weight={weight}", f"pilot-seed={seed}"), "designed"
+        )[0].runs
+    ]
+    first = curves[0].first_loss or problem.target_loss
+    law = NoiseLaw(
+        num_clients=len(problem.fleet), rate=problem.rate, first_ratio=first / problem.target_loss
+    )
+    clients, steps, times, losses, error = _losses(curves, law, problem.target_loss)
+    log_rounds = Surface(make_grids()[draw]).log_rounds
+    arrived = np.isfinite(log_rounds)
+    ks, es = np.array(CLIENTS)[:, np.newaxis], np.array(STEPS)[np.newaxis, :]
+    luck = GRID_LUCK * np.sqrt(sampling_variance(ks, law.num_clients) / 6)
+    grid_error = np.broadcast_to(np.hypot(GRID_ERROR, luck), log_rounds.shape)
+    means, spreads = (np.array(x) for x in zip(*loosened(law.PRIOR).values(), strict=True))
+
+    def of_grid(values: NDArray[np.float64]) -> NDArray[np.float64]:
+        time = np.minimum(law.time(values, ks, es, 1.0), law.rate.time(10 * MOST_ROUNDS))
+        return np.asarray((log_rounds - np.log(law.rate.rounds(time)))[arrived])
+
+    def residuals(values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.concatenate(
+            [
+                (values - means) / spreads,
+                of_grid(values) / grid_error[arrived],
+                (losses - law.losses(values, clients, steps, times)) / error,
+            ]
         )
-        differences = np.log(lowest / found.target_loss) - expected
-        for end, difference in zip(ends, differences, strict=True):
-            stage = round(math.log(end, STRETCH))
-            apart[curve.clients_per_round, curve.local_steps, stage].append(difference)
-    return math.sqrt(statistics.fmean(statistics.fmean(each) ** 2 for each in apart.values()))
+
+    found = least_squares(residuals, means, x_scale=spreads, diff_step=1e-3)
+    distance = math.sqrt(float(np.mean(of_grid(found.x) ** 2)))
+    return f"setup3 data-seed={draw}", found.x.tolist(), distance
+
+
+def _losses(
+    curves: Iterable[Curve], law: NoiseLaw, target_loss: float
+) -> tuple[NDArray[np.float64], ...]:
+    """K, E, learning-rate time, mean log loss over the target, and its error."""
+    together: dict[tuple[int, int, float], list[float]] = {}
+    for curve in curves:
+        for end, lowest in zip(*curve.stretches(STRETCH, EARLIEST), strict=True):
+            key = (curve.clients_per_round, curve.local_steps, float(end))
+            together.setdefault(key, []).append(math.log(lowest / target_loss))
+    clients, steps, ends = np.array(list(together), dtype=np.float64).T
+    losses = np.array([statistics.fmean(each) for each in together.values()])
+    counts = np.array([len(each) for each in together.values()])
+    luck = LUCK * np.sqrt(sampling_variance(clients, law.num_clients) / counts)
+    return clients, steps, law.rate.time(ends), losses, np.hypot(luck, CURVE_ERROR)
+
+
+def tables(kinds: Iterable[str]) -> Iterator[tuple[str, Iterable[str], list[tuple]]]:
+    """Of each kind of rate: the parameters' names, and those of every task."""
+    for kind in kinds:
+        harmonic = kind == "harmonic"
+        make, tasks = (from_pilots_and_grid, DRAWS) if harmonic else (from_long_runs, TASKS)
+        rate = pilot_problem(experiment(1) if harmonic else build_experiment(read_study("demo")))
+        with Pool() as pool:
+            rows = pool.map(make, tasks, chunksize=1)
+        yield kind, law_of(rate.rate, 100, 2.0).PRIOR, rows
 
 
 def main() -> None:
@@ -114,22 +163,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("kinds", nargs="*", help=f"of {', '.join(TASKS)}; all if none is given")
-    for kind in parser.parse_args().kinds or TASKS:
-        rows: list[list[float]] = []
-        for study, *overrides in TASKS[kind]:
-            problem = pilot_problem(build_experiment(read_study(study, overrides)))
-            if not rows:
-                names = law_of(problem.rate, len(problem.fleet), 2.0).PRIOR
-                print(f"\n| {kind} | {' | '.join(names)} | distance |\n|---|{'---|' * 10}")
-            parameters, error = fitted(study, *overrides)
-            rows.append(parameters)
+    kinds = ("harmonic", "others")
+    parser.add_argument("kinds", nargs="*", help=f"of {', '.join(kinds)}; all if none is given")
+    make_grids()
+    for kind, names, rows in tables(parser.parse_args().kinds or kinds):
+        print(f"\n| {kind} | {' | '.join(names)} | distance |\n|---|{'---|' * (len(names) + 1)}")
+        for name, parameters, distance in rows:
             cells = " | ".join(f"{value:.2f}" for value in parameters)
-            last = "" if error is None else f"{error:.1%}"
-            print(f"| {' '.join([study, *overrides])} | {cells} | {last} |", flush=True)
+            print(f"| {name} | {cells} | {'' if distance is None else f'{distance:.1%}'} |")
+        columns = list(zip(*(parameters for _, parameters, _ in rows), strict=True))
         for word, of in (("mean", statistics.fmean), ("spread", statistics.stdev)):
-            cells = " | ".join(f"{of(column):.2f}" for column in zip(*rows, strict=True))
-            print(f"| {word} | {cells} | |")
+            print(f"| {word} | {' | '.join(f'{of(column):.2f}' for column in columns)} | |")
 
 
 if __name__ == "__main__":

@@ -111,10 +111,9 @@ def test_the_dearer_clients_are_the_fewer_are_piloted():
     assert many == sorted(many, reverse=True) and many[0] == 50 and many[2] == 20
 
 
-@pytest.mark.parametrize("rounds", [4.0, 10.0])  # the first pilot is there, or all but there
-def test_where_training_is_hardly_longer_than_pilots_the_cheaper_of_two_is_the_plan(rounds):
+def test_where_training_is_shorter_than_pilots_the_cheaper_of_two_is_the_plan():
     problem = make_problem()
-    truth = make_truth(problem, time=math.log(float(problem.rate.time(rounds))))
+    truth = make_truth(problem, time=math.log(float(problem.rate.time(4.0))))
     pilots = DesignedPilots(problem, budget=0.8)
     finish(pilots, truth)
     costs = {
@@ -127,14 +126,12 @@ def test_where_training_is_hardly_longer_than_pilots_the_cheaper_of_two_is_the_p
     assert pilots.choice.forecast.prediction.expected_rounds < 30
 
 
-def test_a_training_that_only_looks_short_is_planned_for_like_any_other():
+def test_a_training_just_longer_than_the_shortest_pilot_is_planned_for_like_any_other():
     problem = make_problem()
-    levelling_off = {"loss_power": 14.0, "steps_excess": 0.0, "sampling_power": 14.0}
-    time = math.log(float(problem.rate.time(30.0)))
-    truth = make_truth(problem, time=time, **levelling_off)
+    truth = make_truth(problem, time=math.log(float(problem.rate.time(10.0))))
     pilots = DesignedPilots(problem, budget=0.8)
     finish(pilots, truth)
-    assert pilots.runs[0].num_rounds == 18 and pilots.runs[0].status == "rounds"
+    assert pilots.runs[0].num_rounds == 12 and pilots.runs[0].status == "rounds"
     assert len(pilots.runs) == 4 and "too short" not in pilots.choice.message
 
 

@@ -76,9 +76,9 @@ def three_pilots(descent, depth=0.2):
     clients=st.integers(1, N - 1),
     steps=st.integers(1, 500),
     ratio=st.floats(1.0, 4.0),
-    rate=st.sampled_from(list(RATES.values())),
+    rate=st.sampled_from([rate for rate in RATES.values() if rate.schedule != "harmonic"]),
 )
-def test_more_clients_never_take_longer(clients, steps, ratio, rate):
+def test_more_clients_never_take_longer_unless_the_rate_is_harmonic(clients, steps, ratio, rate):
     descent = true_descent(rate)
     at = descent.rounds(clients, steps, ratio * TARGET)
     assert descent.rounds(clients + 1, steps, ratio * TARGET) <= at

@@ -22,6 +22,10 @@ def changed(**by):
     return np.array([mean + by.get(name, 0.0) for name, (mean, _) in LAW.PRIOR.items()])
 
 
+def without(*names):
+    return np.array([0.0 if name in names else mean for name, (mean, _) in LAW.PRIOR.items()])
+
+
 def loss(clients, steps, rounds, parameters=MEANS):
     """Over the target, after so many rounds."""
     at = (np.array([float(x)]) for x in (clients, steps, RATE.time(rounds)))
@@ -45,12 +49,30 @@ def test_the_time_to_a_loss_is_the_time_at_which_it_is_the_loss(clients, steps, 
 def test_with_all_clients_there_is_no_noise(rounds, steps, noise):
     quiet = loss(100, steps, rounds)
     assert loss(100, steps, rounds, changed(noise=noise)) == pytest.approx(quiet, rel=1e-6)
-    assert quiet <= loss(99, steps, rounds, changed(noise=noise)) <= 2.2
+    even = without("head_start")
+    assert loss(100, steps, rounds, even) <= loss(99, steps, rounds, even) <= 2.2
+
+
+def test_few_clients_are_ahead_until_their_noise_is_felt():
+    """Rounds rise from twenty clients to all of them, and from twenty to three."""
+    rounds = [float(RATE.rounds(LAW.time(MEANS, clients, 20, 1.0))) for clients in (3, 20, 100)]
+    assert rounds[1] < rounds[2] < rounds[0]
+    even = [float(LAW.time(without("head_start"), clients, 20, 1.0)) for clients in (3, 20, 100)]
+    assert even == sorted(even, reverse=True)
+
+
+def test_with_fewer_steps_than_were_ever_seen_the_noise_is_no_larger():
+    """Only the part that steps save goes on growing: every K takes as much longer as all do."""
+    for clients in (5, 20):
+        noisy = [loss(clients, steps, 20, without("head_start")) for steps in (1, 7)]
+        quiet = [loss(100, steps, 20) for steps in (1, 7)]
+        shares = [(a - b) / (2.2 - b) for a, b in zip(noisy, quiet, strict=True)]
+        assert shares[0] == pytest.approx(shares[1], rel=1e-4)
 
 
 def test_noise_falls_with_the_rate():
     """Where neither K nor E come to count more, a tenth of the rate is a tenth of the noise."""
-    plain = changed(clients_growth=-0.15, steps_growth=0.13)
+    plain = without("clients_growth", "steps_growth", "head_start")
 
     def noise(rounds):
         quiet, noisy = loss(100, 30, rounds, plain), loss(5, 30, rounds, plain)
@@ -84,8 +106,8 @@ def test_short_runs_with_few_clients_tell_the_noise(noise):
         place = list(LAW.PRIOR).index("noise")
         return found[place] - MEANS[place], math.sqrt(covariance[place, place])
 
-    without = noise_of([curve(50, 0)])
+    before = noise_of([curve(50, 0)])
     found, spread = noise_of([curve(50, 0), *(curve(3, seed) for seed in range(1, 6))])
     assert min(curve(3, 1).losses) > 1.3
-    assert spread < 0.6 * without[1] and abs(found - noise) < 2 * spread
-    assert abs(found - noise) < abs(without[0] - noise)
+    assert spread < 0.65 * before[1] and abs(found - noise) < 2 * spread
+    assert abs(found - noise) < abs(before[0] - noise)

@@ -1,9 +1,9 @@
 """Pilots: the short runs a plan is made from, chosen, judged and stopped; ask() and tell().
 
-Four or five short runs, each for a reason. With many clients a round, which leave little to luck, a
-larger and a smaller E with the same cohorts show what local steps save; two or three runs with two
-or three clients a round, which leave much to it, show what clients save. Pilots are run to a loss,
-not to the target, and further only while that can pay.
+Three to five short runs, each for a reason. With many clients a round, which leave little to luck,
+a larger and a smaller E with the same cohorts show what local steps save; one to three runs with
+two or three clients a round, which leave much to it, show what clients save. Pilots are run to a
+loss, not to the target, and further only while that can pay.
 """
 
 from __future__ import annotations
@@ -27,11 +27,10 @@ from fedplan.theory.learning_rate import LearningRate
 # Many clients are as many as make a round at most so much dearer than the least; more than the most
 # have no noise left to save.
 LEAST_CLIENTS, MOST_CLIENTS, DEARER = 10, 50, 2.0
-MOST_REPEATS = 3  # of pilots with few clients: more than two only where each is cheap
+MOST_REPEATS = 3  # of pilots with few clients, where each is cheap
 MORE_STEPS, FEWER_STEPS = 1.75, 0.5  # times the E in the middle
 FEWEST_ROUNDS = 12  # of a pilot: of fewer, rounding to whole rounds is most of the noise
-NEARLY = 0.1  # as deep as this after the fewest rounds, a pilot may be all but at the target:
-ALL_BUT, SHORT = 1.5, 3  # it and another may take so many times the fewest rounds to get there
+SHORT = 3  # times the fewest rounds, of a pilot that is run to a target as near as that
 PATIENCE = 3  # rounds in a row at its loss before a pilot ends: one lucky cohort ends none
 DEAREST = 1.0  # what the second pilot may cost, in units of the first
 TOLERANCE = 0.05  # a plan that is most likely this near the best needs no further pilot
@@ -45,19 +44,25 @@ class Design:
     stages : depths of the first pilot, the second, and those with few clients, stage by stage. 1 is
         the first loss, 0 the target, between by ratio.
     few_clients : in the pilots that show what clients save.
+    few_runs : of those, where they are not cheap.
     dearest : what one of those may cost, in units of the first pilot, for every time that its
         rounds are cheaper.
     """
 
     stages: tuple[tuple[float, float, float], ...]
     few_clients: int
+    few_runs: int
     dearest: float
 
 
 # With a harmonic rate a run of three clients says more the longer it is; with others its first
 # losses say the most.
-_EARLY = Design(stages=((0.48, 0.62, 0.8), (0.3, 0.35, 0.5)), few_clients=2, dearest=0.275)
-_LONGER = Design(stages=((0.3, 0.5, 0.3), (0.2, 0.3, 0.3)), few_clients=3, dearest=0.1)
+_EARLY = Design(
+    stages=((0.48, 0.62, 0.8), (0.3, 0.35, 0.5)), few_clients=2, few_runs=2, dearest=0.275
+)
+_LONGER = Design(
+    stages=((0.4, 0.3, 0.3), (0.2, 0.2, 0.2)), few_clients=3, few_runs=1, dearest=0.1
+)  # fmt: skip
 DESIGNS = {"constant": _EARLY, "exponential": _EARLY, "harmonic": _LONGER}
 
 
@@ -176,21 +181,13 @@ class DesignedPilots:
 
     @property
     def _is_short(self) -> bool:
-        """Whether the first pilot was all but at the target as soon as any pilot may end.
+        """Whether the first pilot was at the target before any pilot may end.
 
-        Training is then hardly longer than pilots have to be, and they would cost more than they
-        save: the first two are run to the target, and the cheaper of them is as good as any plan.
+        Training is then shorter than pilots have to be, and they would cost more than they save:
+        the first two are run to the target, and the cheaper of them is as good as any plan.
         """
-        first = self._jobs[0]
-        if first not in self._runs:
-            return False
-        run = self._runs[first]
-        if self._arrival(first) is None and run.num_rounds >= min(
-            FEWEST_ROUNDS + 1, self._problem.max_rounds
-        ):
-            return False  # what was left takes longer than it looked
-        losses = run.losses[: FEWEST_ROUNDS + 1]
-        return min(loss for loss in losses if loss is not None) <= self._loss_at(NEARLY)
+        rounds = self._arrival(self._jobs[0])
+        return rounds is not None and rounds <= FEWEST_ROUNDS
 
     def _arrival(self, job: Job) -> int | None:
         """Rounds until a pilot was at the target, if it was."""
@@ -202,13 +199,9 @@ class DesignedPilots:
 
     def _ask_short(self) -> Trial | None:
         """The first two pilots, to the target; then there is a plan."""
-        first, *others = self._jobs[:2]
-        target = self._problem.target_loss
-        if self._arrival(first) is None:
-            return self._trial(first, math.ceil(ALL_BUT * FEWEST_ROUNDS), target)
-        for job in others:
+        for job in self._jobs[:2]:
             if job not in self._runs:
-                return self._trial(job, SHORT * FEWEST_ROUNDS, target)
+                return self._trial(job, SHORT * FEWEST_ROUNDS, self._problem.target_loss)
         self._end_stage()
         self._stage = len(self._design.stages)
         return None
@@ -365,7 +358,7 @@ def _jobs(problem: PilotProblem) -> list[Job]:
     if more == fewer:
         fewer = _within(problem, more / 2)
     is_cheap = problem.round_cost(many, between) >= MOST_REPEATS * problem.round_cost(few, between)
-    repeats = MOST_REPEATS if is_cheap else 2
+    repeats = MOST_REPEATS if is_cheap else design.few_runs
     planned = [(many, more, 0), (many, fewer, 0), *((few, between, n) for n in range(repeats))]
     jobs = (
         Job(clients_per_round=clients, local_steps=steps, seed=problem.seed + number)

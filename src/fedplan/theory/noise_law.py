@@ -1,13 +1,15 @@
 """Descent under a harmonic rate: what sampling adds to the loss falls as the rate does.
 
     loss = quiet + (first - quiet) (1 - exp(-noise))
-    noise = c / r * s(K)^q * E^w
+    noise = c / r * s(K)^q * exp(-w / E)
 
-The quiet loss is what training with all clients comes to. Its time, the logarithm of the rounds, is
-D + A / E: a part that no setting can save and a part that more local steps save, and both grow as
-the loss falls, as powers of it. Drawing K clients keeps the loss near where it began until the rate
-has fallen far enough: that noise is in proportion to the rate is what the theory of SGD says, and
-what long runs show. As the rate falls, clients and steps come to count more (q grows, w falls).
+The quiet loss is what training without noise comes to. Its time, the logarithm of the rounds, is
+D + A / E^1.15 - H sqrt(s(K)): a part that no setting can save, a part that more local steps save,
+both growing as the loss falls, as powers of it, and a head start of few clients. (An average over
+the clients that were drawn counts large ones less than one over all; where that is no help, H is
+about 0.) Drawing K clients keeps the loss near where it began until the rate has fallen far enough:
+that noise is in proportion to the rate is what the theory of SGD says, and what long runs show. As
+the rate falls, clients and steps come to count more (q and w grow).
 
 So a short run with few clients, which is far from the target, says how far few clients come later.
 """
@@ -32,11 +34,13 @@ from fedplan.theory.prior import Prior, by_name
 LUCK = 0.15  # of the loss, times the root of what noise makes up of it
 FORGETTING = 0.85  # of that luck, for a time of 1: it passes as other clients are drawn
 FORM_ERROR = 0.01  # of the loss: what the form does not explain, of a pilot and of a stretch each
-STEPS_TREND = 2.0  # of the share that steps save, with the logarithm of the time
+STEPS_TREND = 3.0  # of the share that steps save, with the logarithm of the time
+DIMINISHING = 1.15  # power of E with which the part that steps save falls
 STRETCH, EARLIEST = 1.6, 6  # of a curve; the first rounds are of another kind, and losses jump
 # Where the noise is measured: after some twenty rounds, with two clients, and at three times the E
 # for which learning rate times E is 1.
 _MIDDLE, _SAMPLING, _STEPS = 3.5, 0.5, 3.0
+_SHORTEST = 0.75  # learning rate times E: with fewer steps noise is taken to be what it is there
 _MEDIUM = 1.42  # logarithm of the time of a descent of medium length
 _LONGEST = 20.0  # learning-rate time, of 300 million rounds: longer is never
 _LOUDEST = 6.0  # logarithm of a noise that leaves nothing but the first loss
@@ -54,18 +58,19 @@ class NoiseLaw:
     rate: LearningRate
     first_ratio: float
 
-    # Mean and standard deviation before any pilot: near those of long runs (reproduction/prior.py),
-    # the two growths about half of them.
+    # Mean and standard deviation before any pilot: those that lead from pilots to the rounds of
+    # whole grids (reproduction/prior.py).
     PRIOR: ClassVar[Prior] = {
-        "time": (1.4, 0.2),  # the logarithm of D at the target
-        "loss_power": (0.6, 0.2),
-        "steps_share": (-1.03, 0.2),  # the logarithm of A / E over D, at learning rate times E = 1
-        "steps_power": (4.8, 1.5),
-        "noise": (0.62, 0.35),
-        "clients_power": (1.36, 0.1),
-        "clients_growth": (0.15, 0.04),
-        "steps_growth": (-0.13, 0.06),
-        "curvature": (-4.5, 2.0),
+        "time": (1.42, 0.2),  # the logarithm of D at the target
+        "loss_power": (0.87, 0.2),
+        "steps_share": (-1.16, 0.22),  # logarithm of A / E over D, at learning rate times E = 1
+        "steps_power": (4.1, 1.0),
+        "noise": (0.81, 0.27),
+        "clients_power": (1.38, 0.12),
+        "clients_growth": (0.21, 0.05),
+        "steps_growth": (-0.17, 0.04),
+        "curvature": (-2.6, 1.3),
+        "head_start": (0.7, 0.4),
     }
 
     def time(
@@ -81,6 +86,7 @@ class NoiseLaw:
         )
         values = by_name(self.PRIOR, parameters, k.ndim)
         size, fall = self._noise(values, k, e)
+        ahead = self._head_start(values, k)
         shape = np.broadcast_shapes(size.shape, k.shape)
         low, high = np.zeros(shape), np.full(shape, _LONGEST)
         for _ in range(_HALVINGS):
@@ -89,7 +95,8 @@ class NoiseLaw:
             # low enough.
             noise = np.exp(np.minimum(size - fall * middle, _LOUDEST))
             quiet = self.first_ratio - np.maximum(self.first_ratio - ratio, 0.0) * np.exp(noise)
-            late = self._quiet_time(values, np.log(np.maximum(quiet, 1e-3)), e) > middle
+            needed = self._quiet_time(values, np.log(np.maximum(quiet, 1e-3)), e)
+            late = needed > middle + ahead
             low, high = np.where(late, middle, low), np.where(late, high, middle)
         return np.where(low > 0.99 * _LONGEST, np.inf, 0.5 * (low + high))
 
@@ -98,11 +105,12 @@ class NoiseLaw:
     ) -> FloatArray:
         """Logarithms of the loss over the target at learning-rate times."""
         values = by_name(self.PRIOR, parameters, times.ndim)
+        counted = times + self._head_start(values, clients)
         highest = max(4.0, math.log(self.first_ratio) + 1.0)
         low, high = np.full(times.shape, -4.0), np.full(times.shape, highest)
         for _ in range(2 * _HALVINGS):
             middle = 0.5 * (low + high)
-            above = self._quiet_time(values, middle, steps) > times
+            above = self._quiet_time(values, middle, steps) > counted
             low, high = np.where(above, middle, low), np.where(above, high, middle)
         quiet = np.exp(0.5 * (low + high))
         share = self._noise_share(values, clients, steps, times)
@@ -159,15 +167,21 @@ class NoiseLaw:
         )
         share = values["steps_share"] + STEPS_TREND * (values["time"] - _MEDIUM)
         saved = np.exp(share - values["steps_power"] * log_ratio)
-        return np.asarray(np.exp(values["time"]) * (inherent + saved / (self.rate.initial * steps)))
+        saved = saved / (self.rate.initial * steps) ** DIMINISHING
+        return np.asarray(np.exp(values["time"]) * (inherent + saved))
+
+    def _head_start(self, values: Mapping[str, FloatArray], clients: FloatArray) -> FloatArray:
+        return np.asarray(values["head_start"] * np.sqrt(self._variance(clients)))
+
+    def _variance(self, clients: FloatArray) -> FloatArray:
+        return np.maximum(sampling_variance(clients, self.num_clients), 1e-12)
 
     def _noise(
         self, values: Mapping[str, FloatArray], clients: FloatArray, steps: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Size and fall of the noise: its logarithm is size - fall * time."""
-        variance = np.maximum(sampling_variance(clients, self.num_clients), 1e-12) / _SAMPLING
-        spread = np.log(variance)
-        longer = np.log(self.rate.initial * steps / _STEPS)
+        spread = np.log(self._variance(clients) / _SAMPLING)
+        longer = 1.0 - _STEPS / np.maximum(self.rate.initial * steps, _SHORTEST)
         fall = 1.0 - values["clients_growth"] * spread - values["steps_growth"] * longer
         fall = np.maximum(fall, 0.1)
         size = values["noise"] + np.maximum(values["clients_power"], 0.0) * spread + fall * _MIDDLE
