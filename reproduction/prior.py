@@ -16,7 +16,7 @@ from __future__ import annotations
 import argparse
 import math
 import statistics
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from multiprocessing import Pool
 
 import numpy as np
@@ -35,6 +35,7 @@ from fedplan.theory.curves import Curve
 from fedplan.theory.descent import fit_descent, law_of
 from fedplan.theory.noise_law import EARLIEST, LUCK, STRETCH, NoiseLaw
 from fedplan.theory.prior import Prior
+from fedplan.theory.sum_law import SumLaw
 
 SEEDS = range(5_000_000, 5_000_003)
 PILOT_SEEDS = range(20_000_000, 20_000_040, 10)
@@ -147,17 +148,6 @@ def _losses(
     return clients, steps, law.rate.time(ends), losses, np.hypot(luck, CURVE_ERROR)
 
 
-def tables(kinds: Iterable[str]) -> Iterator[tuple[str, Iterable[str], list[tuple]]]:
-    """Of each kind of rate: the parameters' names, and those of every task."""
-    for kind in kinds:
-        harmonic = kind == "harmonic"
-        make, tasks = (from_pilots_and_grid, DRAWS) if harmonic else (from_long_runs, TASKS)
-        rate = pilot_problem(experiment(1) if harmonic else build_experiment(read_study("demo")))
-        with Pool() as pool:
-            rows = pool.map(make, tasks, chunksize=1)
-        yield kind, law_of(rate.rate, 100, 2.0).PRIOR, rows
-
-
 def main() -> None:
     """Fit every task, and say what they have in common."""
     parser = argparse.ArgumentParser(
@@ -165,8 +155,16 @@ def main() -> None:
     )
     kinds = ("harmonic", "others")
     parser.add_argument("kinds", nargs="*", help=f"of {', '.join(kinds)}; all if none is given")
+    chosen = parser.parse_args().kinds or kinds
     make_grids()
-    for kind, names, rows in tables(parser.parse_args().kinds or kinds):
+    for kind in chosen:
+        with Pool() as pool:
+            if kind == "harmonic":
+                names = list(NoiseLaw.PRIOR)
+                rows = pool.map(from_pilots_and_grid, DRAWS, chunksize=1)
+            else:
+                names = list(SumLaw.PRIOR)
+                rows = pool.map(from_long_runs, TASKS, chunksize=1)
         print(f"\n| {kind} | {' | '.join(names)} | distance |\n|---|{'---|' * (len(names) + 1)}")
         for name, parameters, distance in rows:
             cells = " | ".join(f"{value:.2f}" for value in parameters)

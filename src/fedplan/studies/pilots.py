@@ -207,7 +207,10 @@ class DesignedPilots:
         return None
 
     def _short_choice(self) -> Choice | None:
-        """The cheaper of the pilots that arrived; None where no such setting keeps the limits."""
+        """The cheaper of the pilots that arrived; None where no such setting keeps the limits.
+
+        By what they are expected to cost: which of them took a round or two less is luck.
+        """
         if self.descent is None:
             raise AssertionError("the pilots have been fitted")
         problem = self._problem
@@ -218,7 +221,7 @@ class DesignedPilots:
                 expected = forecast(problem.fleet, self.descent, problem.objective, *setting)
                 total = expected.prediction
                 if problem.constraints.met(total.time_s, total.energy_j, total.expected_rounds):
-                    known[rounds * self._round_cost(job), setting, rounds] = expected
+                    known[total.cost, setting, rounds] = expected
         if not known:
             return None
         _, setting, rounds = cheapest = min(known)
