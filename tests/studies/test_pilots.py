@@ -35,8 +35,8 @@ def make_truth(problem, **changes):
     law = law_of(problem.rate, len(problem.fleet), FIRST / TARGET)
     means = {name: mean for name, (mean, _) in law.PRIOR.items()}
     means["time"] = math.log(float(problem.rate.time(80.0)))
-    # Every part falls with the loss from the start.
-    means |= {"loss_power": 3.5, "sampling_power": 0.9, "curvature": 0.0}
+    if problem.rate.schedule != "harmonic":  # every part falls with the loss from the start
+        means |= {"loss_power": 3.5, "sampling_power": 0.9, "curvature": 0.0}
     values = np.array(list({**means, **changes}.values()))
     return Descent(
         num_clients=len(problem.fleet), first_loss=FIRST, target_loss=TARGET, rate=problem.rate,
@@ -96,13 +96,15 @@ def test_e_is_compared_with_the_same_cohorts_and_k_at_the_e_between():
     assert second.local_steps < third.local_steps == fourth.local_steps < first.local_steps
 
 
-def test_runs_with_few_clients_are_repeated_once_more_where_they_are_cheap():
-    for weight, repeats in ((0.0, 2), (1.0, 3)):
-        problem = make_problem(weight=weight)
-        pilots = DesignedPilots(problem, budget=0.8)
+@pytest.mark.parametrize(("schedule", "few", "runs"), [("constant", 2, 2), ("harmonic", 3, 1)])
+def test_runs_with_few_clients_are_repeated_where_they_are_cheap(schedule, few, runs):
+    rate = LearningRate(initial=0.1, schedule=schedule)
+    for weight, repeats in ((0.0, runs), (1.0, 3)):
+        problem = make_problem(weight=weight, rate=rate)
+        pilots = DesignedPilots(problem, budget=0.4)
         finish(pilots, make_truth(problem))
-        seeds = [run.seed for run in pilots.runs if run.clients_per_round == 2]
-        assert len(set(seeds)) == len(seeds) == repeats
+        seeds = [run.seed for run in pilots.runs if run.clients_per_round == few]
+        assert len(set(seeds)) == len(seeds) == repeats == len(pilots.runs) - 2
 
 
 def test_the_dearer_clients_are_the_fewer_are_piloted():

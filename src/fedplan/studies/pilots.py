@@ -60,9 +60,7 @@ class Design:
 _EARLY = Design(
     stages=((0.48, 0.62, 0.8), (0.3, 0.35, 0.5)), few_clients=2, few_runs=2, dearest=0.275
 )
-_LONGER = Design(
-    stages=((0.4, 0.3, 0.3), (0.2, 0.2, 0.2)), few_clients=3, few_runs=1, dearest=0.1
-)  # fmt: skip
+_LONGER = Design(stages=((0.4, 0.3, 0.3), (0.2, 0.2, 0.2)), few_clients=3, few_runs=1, dearest=0.1)
 DESIGNS = {"constant": _EARLY, "exponential": _EARLY, "harmonic": _LONGER}
 
 

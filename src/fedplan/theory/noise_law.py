@@ -1,7 +1,7 @@
 """Descent under a harmonic rate: what sampling adds to the loss falls as the rate does.
 
     loss = quiet + (first - quiet) (1 - exp(-noise))
-    noise = c / r * s(K)^q * exp(-w / E)
+    noise = c / r * s(K)^q * exp(w / E)
 
 The quiet loss is what training without noise comes to. Its time, the logarithm of the rounds, is
 D + A / E^1.15 - H sqrt(s(K)): a part that no setting can save, a part that more local steps save,
