@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from multiprocessing import Pool
 
 import numpy as np
-from development import CLIENTS, DRAWS, STEPS, Surface, experiment, make_grids
+from development import CLIENTS, DRAWS, FIRST_SEED, STEPS, Surface, experiment
 from numpy.typing import NDArray
 from optimality import plan
 from scipy.optimize import least_squares
@@ -38,7 +38,7 @@ from fedplan.theory.prior import Prior
 from fedplan.theory.sum_law import SumLaw
 
 SEEDS = range(5_000_000, 5_000_003)
-PILOT_SEEDS = range(20_000_000, 20_000_040, 10)
+PILOT_SEEDS = range(FIRST_SEED, FIRST_SEED + 40, 10)
 MOST_ROUNDS = 600
 TASKS = (
     ("setup1", "data-seed=3"),
@@ -107,7 +107,7 @@ def from_pilots_and_grid(draw: int) -> tuple[str, list[float], float | None]:
         num_clients=len(problem.fleet), rate=problem.rate, first_ratio=first / problem.target_loss
     )
     clients, steps, times, losses, error = _losses(curves, law, problem.target_loss)
-    log_rounds = Surface(make_grids()[draw]).log_rounds
+    log_rounds = Surface(draw).log_rounds
     arrived = np.isfinite(log_rounds)
     ks, es = np.array(CLIENTS)[:, np.newaxis], np.array(STEPS)[np.newaxis, :]
     luck = GRID_LUCK * np.sqrt(sampling_variance(ks, law.num_clients) / 6)
@@ -156,7 +156,6 @@ def main() -> None:
     kinds = ("harmonic", "others")
     parser.add_argument("kinds", nargs="*", help=f"of {', '.join(kinds)}; all if none is given")
     chosen = parser.parse_args().kinds or kinds
-    make_grids()
     for kind in chosen:
         with Pool() as pool:
             if kind == "harmonic":
