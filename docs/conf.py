@@ -7,7 +7,9 @@ checkout: `sphinx-build -c docs . build/docs`.
 from __future__ import annotations
 
 import re
+import sys
 from inspect import cleandoc
+from pathlib import Path
 from textwrap import dedent
 
 import click
@@ -16,6 +18,9 @@ from sphinx.application import Sphinx
 
 import fedplan
 from fedplan.cli import cli
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tools" / "prototype"))
+from commands import PROGRAM, prototype
 
 project = "fedplan"
 author = "The fedplan developers"
@@ -33,8 +38,9 @@ include_patterns = [
     "benchmarks/README.md",
     "reproduction/README.md",
     "reproduction/prototype.md",
+    "reproduction/participation.md",
 ]
-exclude_patterns = [".*", "build", "dist", "src", "tests"]  # not looked into
+exclude_patterns = [".*", "build", "dist", "src", "tests", "tools"]  # not looked into
 nitpicky = True
 nitpick_ignore_regex = [
     # Packages without a site here to link to.
@@ -65,6 +71,11 @@ html_show_copyright = False
 html_copy_source = False
 
 INDEXES = ("docs/README", "docs/decisions/README")
+# The pages with a section for every command of a program.
+PROGRAMS = {
+    "docs/reference/cli": ("fedplan", cli),
+    "docs/reference/prototype": (PROGRAM, prototype),
+}
 ITEM = re.compile(r"^(?:-|\d+\.) \[(.*?)\]\((.*?)\.md\)", re.MULTILINE)
 
 
@@ -79,14 +90,10 @@ def toctrees(page: str) -> str:
     return "\n".join(blocks)
 
 
-def usage_of(name: str) -> str:
-    """How a command is used, and its examples, as `fedplan NAME -h` has them."""
-    command: click.Command = cli
-    context = click.Context(cli, info_name="fedplan")
-    for word in name.split()[1:]:
-        assert isinstance(command, click.Group)
-        command = command.commands[word]
-        context = click.Context(command, info_name=word, parent=context)
+def usage_of(program: str, group: click.Group, name: str) -> str:
+    """How a command is used, and its examples, as its -h has them."""
+    command = group.commands[name]
+    context = click.Context(command, info_name=name, parent=click.Context(group, info_name=program))
     usage = command.get_usage(context).removeprefix("Usage: ")
     examples = cleandoc(command.help or "").partition("Examples:\n")[2].partition("\n\n")[0]
     return f"```text\n{usage}\n```\n\nExamples:\n\n```text\n{dedent(examples)}\n```"
@@ -97,10 +104,11 @@ def complete(_app: Sphinx, docname: str, source: list[str]) -> None:
     source[0] = re.sub(r"\n\n```(?=\n)", "\n```", source[0])  # doctest needs the empty line
     if docname in INDEXES:
         source[0] += "\n\n" + toctrees(source[0])
-    if docname == "docs/reference/cli":
+    if docname in PROGRAMS:
+        program, group = PROGRAMS[docname]
         source[0] = re.sub(
-            r"^## (fedplan .*)$",
-            lambda found: f"{found[0]}\n\n{usage_of(found[1])}",
+            rf"^## {program} (.*)$",
+            lambda found: f"{found[0]}\n\n{usage_of(program, group, found[1])}",
             source[0],
             flags=re.MULTILINE,
         )

@@ -23,6 +23,7 @@ from grid import NEVER, make_runs
 from numpy.typing import NDArray
 from optimality import plan
 
+from fedplan.participation import uniform
 from fedplan.studies import read_study
 from fedplan.studies.building import Experiment, build_experiment
 from fedplan.studies.jobs import make_jobs
@@ -50,7 +51,9 @@ class Surface:
         own = read_study("setup3").task.data_seed
         overrides = [] if draw == own else [f"data-seed={draw}"]
         cells = {
-            (clients, steps): make_jobs([(clients, steps)], range(SEEDS.get(clients, MOST_SEEDS)))
+            (clients, steps): make_jobs(
+                [uniform(clients, steps)], range(SEEDS.get(clients, MOST_SEEDS))
+            )
             for clients in CLIENTS
             for steps in STEPS
         }

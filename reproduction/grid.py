@@ -17,6 +17,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from fedplan.participation import uniform
 from fedplan.simulation import Job
 from fedplan.studies import read_study
 from fedplan.studies.building import build_experiment
@@ -64,7 +65,7 @@ def read_rounds(path: Path) -> dict[Job, int]:
     with path.open(encoding="utf-8", newline="") as file:
         rows = [row for row in csv.reader(file) if len(row) == 4][1:]
     return {
-        Job(clients_per_round=int(k), local_steps=int(e), seed=int(seed)): int(rounds)
+        Job(setting=uniform(int(k), int(e)), seed=int(seed)): int(rounds)
         for k, e, seed, rounds in rows
     }
 
@@ -88,7 +89,7 @@ def make_runs(setup: str, overrides: list[str], jobs: list[Job]) -> dict[Job, in
         runs = experiment.simulator.run_all(missing, experiment.stop)
         for count, (job, run) in enumerate(zip(missing, runs, strict=True), start=1):
             done[job] = run.num_rounds if run.status == "target" else NEVER
-            writer.writerow((job.clients_per_round, job.local_steps, job.seed, done[job]))
+            writer.writerow((*job.setting.pair, job.seed, done[job]))
             file.flush()
             left = (time.perf_counter() - start) / count * (len(missing) - count)
             print(f"\r{count} of {len(missing)} runs, {left:.0f} s left ", end="", file=sys.stderr)
@@ -107,7 +108,7 @@ def main() -> None:
     options = parser.parse_intermixed_args()
     grid = GRIDS[options.setup]
     seeds = range(options.seeds or grid.seeds)
-    jobs = make_jobs(grid.settings, seeds)
+    jobs = make_jobs([uniform(*pair) for pair in grid.pairs], seeds)
     make_runs(options.setup, options.overrides, jobs)
 
 

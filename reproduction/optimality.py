@@ -22,7 +22,9 @@ from pathlib import Path
 
 from grid import GRIDS, HERE, NEVER, make_runs
 
-from fedplan.models.draws import draw_cohort
+from fedplan.core.objective import Objective
+from fedplan.participation import uniform
+from fedplan.participation.draws import pick
 from fedplan.simulation import Clock, Job
 from fedplan.studies import read_study
 from fedplan.studies.building import Experiment, build_experiment
@@ -32,7 +34,6 @@ from fedplan.studies.pilots import DesignedPilots
 from fedplan.studies.summary import RunSummary
 from fedplan.studies.sweep import Cell, empirical_optimum, make_cells
 from fedplan.studies.workflow import Bill, pilot_problem
-from fedplan.theory.cost import Objective
 
 METHODS = ("designed", "paper")
 
@@ -77,20 +78,22 @@ class Truth:
 
     def _price(self, job: Job, rounds: int) -> RunSummary:
         arrived = rounds != NEVER
-        cohorts = (
-            draw_cohort(job.seed, number, self._num_clients, job.clients_per_round).tolist()
+        clients, steps = job.setting.pair
+        cohorts = [
+            pick(job.seed, number, self._num_clients, clients).tolist()
             for number in range(1, rounds + 1 if arrived else 1)
-        )
-        costs = self._clock.round_costs(list(cohorts), job.local_steps)
+        ]
+        costs = self._clock.round_costs(cohorts, [steps] * len(cohorts))
         return RunSummary(
-            clients_per_round=job.clients_per_round,
-            local_steps=job.local_steps,
+            clients_per_round=clients,
+            local_steps=steps,
             seed=job.seed,
             status="target" if arrived else "rounds",
             rounds=rounds,
             time_s=math.fsum(seconds for seconds, _ in costs),
             energy_j=math.fsum(joules for _, joules in costs),
             final_loss=None,
+            taken_part=clients * len(cohorts),
         )
 
 
@@ -104,10 +107,7 @@ def plan(experiment: Experiment, method: str) -> tuple[DesignedPilots | PaperPil
         pilots = DesignedPilots(problem, table.pilot_budget)
     while (trial := pilots.ask()) is not None:
         job = trial.job
-        run = experiment.simulator.run(
-            job.clients_per_round, job.local_steps, trial.stop, seed=job.seed
-        )
-        pilots.tell(run)
+        pilots.tell(experiment.simulator.run(job.setting, trial.stop, seed=job.seed))
     return pilots, Bill.of(pilots.runs, experiment.objective)
 
 
@@ -124,12 +124,14 @@ def measure(
     grid = GRIDS[setup]
     base = build_experiment(read_study(setup, [*overrides, *fleet]))
     truth = Truth(setup, overrides, base)
-    everywhere = truth.outcomes(make_jobs(grid.settings, range(grid_seeds)))
+    everywhere = truth.outcomes(
+        make_jobs([uniform(*pair) for pair in grid.pairs], range(grid_seeds))
+    )
     checking = range(1, 2 * checking_seeds, 2)
     rows = []
 
     def priced(setting: tuple[int, int], objective: Objective) -> Cell:
-        (cell,) = make_cells(truth.outcomes(make_jobs([setting], checking)), objective)
+        (cell,) = make_cells(truth.outcomes(make_jobs([uniform(*setting)], checking)), objective)
         return cell
 
     for weight in weights:
@@ -157,7 +159,7 @@ def measure(
                         clients_per_round=clients,
                         local_steps=steps,
                         cost=made.cost,
-                        best_clients_per_round=best.clients_per_round,
+                        best_clients_per_round=best.setting[0],
                         best_local_steps=best.local_steps,
                         best_cost=best.cost,
                         regret=made.cost / best.cost - 1.0,

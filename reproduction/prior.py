@@ -25,17 +25,18 @@ from numpy.typing import NDArray
 from optimality import plan
 from scipy.optimize import least_squares
 
-from fedplan.records import Stop
+from fedplan.convergence.bound import sampling_variance
+from fedplan.convergence.curves import Curve
+from fedplan.convergence.descent import fit_descent, law_of
+from fedplan.convergence.noise_law import EARLIEST, LUCK, STRETCH, NoiseLaw
+from fedplan.convergence.prior import Prior
+from fedplan.convergence.sum_law import SumLaw
+from fedplan.core.records import Stop
+from fedplan.participation import uniform
 from fedplan.studies import read_study
 from fedplan.studies.building import build_experiment
 from fedplan.studies.pilots import PilotProblem, curve_of
 from fedplan.studies.workflow import pilot_problem
-from fedplan.theory.convergence import sampling_variance
-from fedplan.theory.curves import Curve
-from fedplan.theory.descent import fit_descent, law_of
-from fedplan.theory.noise_law import EARLIEST, LUCK, STRETCH, NoiseLaw
-from fedplan.theory.prior import Prior
-from fedplan.theory.sum_law import SumLaw
 
 SEEDS = range(5_000_000, 5_000_003)
 PILOT_SEEDS = range(FIRST_SEED, FIRST_SEED + 40, 10)
@@ -80,12 +81,12 @@ def from_long_runs(task: tuple[str, ...]) -> tuple[str, list[float], float | Non
     made = build_experiment(read_study(study, overrides))
     problem = pilot_problem(made)
     train, target = made.simulator.run, problem.target_loss
-    first = train(1, 1, Stop(max_rounds=1)).losses[0] or target
+    first = train(uniform(1, 1), Stop(max_rounds=1)).losses[0] or target
     curves = []
     for clients, steps, depth in settings(problem):
         stop = Stop(max_rounds=MOST_ROUNDS, target_loss=target * (first / target) ** depth)
         seeds = SEEDS[:1] if study == "setup2" else SEEDS
-        curves += [curve_of(train(clients, steps, stop, seed=seed)) for seed in seeds]
+        curves += [curve_of(train(uniform(clients, steps), stop, seed=seed)) for seed in seeds]
     prior = loosened(law_of(problem.rate, len(problem.fleet), first / target).PRIOR)
     found = fit_descent(curves, len(problem.fleet), target, problem.rate, prior=prior)
     return " ".join(task), [float(value) for value in found.parameters], None

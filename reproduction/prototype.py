@@ -23,12 +23,13 @@ from pathlib import Path
 from typing import Any
 
 from fedplan.atomic import draft_of
-from fedplan.figures.print_parts import print_style
+from fedplan.figures.for_print import print_style
 from fedplan.studies import read_study
 from fedplan.studies.building import build_experiment
 
 HERE = Path(__file__).parent
 INPUTS = HERE / "prototype"
+TOOL = HERE.parent / "tools" / "prototype"
 RESULTS = HERE / "results" / "prototype.json"
 PICTURES = INPUTS / "devices.png", INPUTS / "run.png"
 ALLOWED = 0.15  # how far what is measured may be from what the limits imply
@@ -67,18 +68,21 @@ def measure(profile: Path, overrides: tuple[str, ...], folder: Path, *more: str)
     folder.mkdir(parents=True, exist_ok=True)
     store = f"sqlite:///{folder.resolve() / 'fedplan.db'}"
     place = ("--folder", str(folder))
-    fedplan("prototype", "down", *place)  # of a run that was killed
+    prototype("down", *place)  # of a run that was killed
     try:
-        made = json.loads(
-            fedplan("prototype", "up", "--profile", str(profile), *place, "--format", "json")
-        )
+        made = json.loads(prototype("up", "--profile", str(profile), *place, "--format", "json"))
         study = shlex.join([str(INPUTS / "study.toml"), *overrides])
         line = made["next"]["study"].replace("STUDY", study)
         run = json.loads(call([*shlex.split(line), "--store", store, "--format", "json", *more]))
     finally:
-        fedplan("prototype", "down", *place)
+        prototype("down", *place)
     seen = json.loads(fedplan("profile", "--fleet-from", store, "--format", "json"))
     return {"run": run, "devices": seen["devices"]}
+
+
+def prototype(*words: str) -> str:
+    """What a command of the prototype tool prints."""
+    return call([sys.executable, str(TOOL), *words])
 
 
 def fedplan(*words: str) -> str:

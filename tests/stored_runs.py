@@ -10,7 +10,8 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
-from fedplan.records import Observation, RoundRecord, RunRecord
+from fedplan.core.records import Observation, RoundRecord, RunRecord
+from fedplan.participation import uniform
 
 EXPERIMENT = {"task": {"data": "synthetic", "alpha": 1.0}, "training": {"batch_size": 64}}
 
@@ -18,6 +19,7 @@ EXPERIMENT = {"task": {"data": "synthetic", "alpha": 1.0}, "training": {"batch_s
 def make_run(seed=0, rounds=3, clients=2, steps=5, status="rounds"):
     """A run that its arguments determine; a longer one begins like the shorter."""
     draw = random.Random(f"{seed} {clients} {steps}")
+    setting = uniform(clients, steps)
     records = [
         RoundRecord(
             round=number,
@@ -26,13 +28,12 @@ def make_run(seed=0, rounds=3, clients=2, steps=5, status="rounds"):
             cohort=tuple(draw.sample(range(100), clients)) if number else (),
             seconds=draw.random(),
             joules=draw.random(),
+            shares=(1 / clients,) * clients if number else (),
+            setting=setting if number else None,
         )
         for number in range(rounds + 1)
     ]
-    return RunRecord(
-        clients_per_round=clients, local_steps=steps, seed=seed, status=status,
-        rounds=tuple(records),
-    )  # fmt: skip
+    return RunRecord(setting=setting, seed=seed, status=status, rounds=tuple(records))
 
 
 def observe(client, steps, problem=""):
@@ -59,9 +60,8 @@ def save_live_study(store):
     )  # fmt: skip
     for clients in (1, 2):  # the second went on from the first
         run = RunRecord(
-            clients_per_round=clients, local_steps=20, seed=0, status="rounds",
-            rounds=(start, first),
-        )  # fmt: skip
+            setting=uniform(clients, 20), seed=0, status="rounds", rounds=(start, first)
+        )
         store.save_run({"engine": "flower"}, run)
 
 

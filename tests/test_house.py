@@ -16,9 +16,13 @@ import pytest
 from docs.pages import PAGES, ROOT
 
 import fedplan
+from commands import PROGRAM, prototype
 from fedplan.cli import cli
 
-CLI_REFERENCE = ROOT / "docs" / "reference" / "cli.md"
+PROGRAMS = [
+    pytest.param("fedplan", cli, "cli.md", id="fedplan"),
+    pytest.param(PROGRAM, prototype, "prototype.md", id="prototype"),
+]
 PAPER_TO_CODE = ROOT / "docs" / "explanation" / "paper-to-code.md"
 
 
@@ -70,17 +74,11 @@ def test_import_contracts_hold():
     assert result.returncode == 0, result.stdout
 
 
-def commands_of(group, name="fedplan"):
-    for word, command in group.commands.items():
-        yield f"{name} {word}", command
-        if isinstance(command, click.Group):
-            yield from commands_of(command, f"{name} {word}")
-
-
-def test_every_command_and_option_is_documented_and_has_an_example():
-    reference = CLI_REFERENCE.read_text()
-    for name, command in commands_of(cli):
-        section = reference.split(f"## {name}\n")[1].split("\n## ")[0]
+@pytest.mark.parametrize(("program", "group", "page"), PROGRAMS)
+def test_every_command_and_option_is_documented_and_has_an_example(program, group, page):
+    reference = (ROOT / "docs" / "reference" / page).read_text()
+    for name, command in group.commands.items():
+        section = reference.split(f"## {program} {name}\n")[1].split("\n## ")[0]
         assert "Examples:" in command.get_help(click.Context(command))
         for parameter in command.params:
             shown = parameter.opts[0] if isinstance(parameter, click.Option) else parameter.metavar
@@ -89,28 +87,27 @@ def test_every_command_and_option_is_documented_and_has_an_example():
         assert set(re.findall(r"^\| `(--?[a-z][a-z0-9-]*)", section, re.MULTILINE)) <= known, name
 
 
-def test_examples_of_commands_are_understood():
-    seen = 0
-    for name, command in commands_of(cli):
+@pytest.mark.parametrize(("program", "group", "page"), PROGRAMS)
+def test_examples_of_commands_are_understood(program, group, page):
+    for name, command in group.commands.items():
         text = inspect.cleandoc(command.help).partition("Examples:\n")[2].partition("\n\n")[0]
+        assert text, name
         for line in text.replace("\\\n", " ").splitlines():
-            words = shlex.split(re.split(r" {3,}(?=[a-z])", line.strip())[0])  # then a remark
-            place = cli
-            while isinstance(place, click.Group):
-                words.pop(0)
-                place = place.commands[words[0]]
-            assert place.make_context(name, words[1:])
-            seen += 1
-    assert seen > 30
+            typed = re.split(r" {3,}(?=[a-z])", line.strip())[0]  # then a remark
+            assert typed.startswith(f"{program} ")
+            word, *options = shlex.split(typed.removeprefix(program))
+            assert group.commands[word].make_context(name, options)
 
 
 def test_the_paper_page_names_functions_and_tests_that_exist():
     rows = [line for line in PAPER_TO_CODE.read_text().splitlines() if line.startswith("| ")]
-    functions = {name for row in rows for name in re.findall(r"`([a-z_]+\.[A-Za-z_.]+)`", row)}
+    functions = {
+        name for row in rows for name in re.findall(r"`([a-z_]+\.[a-z_]+\.[A-Za-z_.]+)`", row)
+    }
     assert len(functions) > 15
     for dotted in functions:
-        module, *path = dotted.split(".")
-        value = importlib.import_module(f"fedplan.theory.{module}")
+        package, module, *path = dotted.split(".")
+        value = importlib.import_module(f"fedplan.{package}.{module}")
         for part in path:
             value = getattr(value, part)
     tests = {name for row in rows for name in re.findall(r"`(tests/[a-z_0-9/]+\.py)`", row)}

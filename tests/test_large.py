@@ -9,8 +9,9 @@ import time
 
 import numpy as np
 import pytest
+from planned import make_plan
 
-from fedplan import Bound, Objective, draw_fleet, make_plan, predict, write_fleet
+from fedplan import Bound, Objective, draw_fleet, predict, write_fleet
 
 pytestmark = pytest.mark.slow
 BOUND = Bound(a0=3750.0, b0=1.0, c0=26.0)
@@ -36,7 +37,7 @@ def test_a_million_devices_are_certified_in_two_seconds(million, weight):
     assert plan.certificate.gap == 0 and taken < 2
     objective = Objective.weighted(weight)
     random = np.random.default_rng(0)
-    k, e = plan.setting
+    k, e = plan.setting.pair
     nearby = {(k + dk, e + de) for dk in (-1, 0, 1) for de in (-1, 0, 1)} - {(k, e)}
     far = {(int(1 + 10 ** random.uniform(0, 5.9)), int(random.integers(1, 62))) for _ in range(20)}
     for other in nearby | far:
@@ -73,9 +74,10 @@ def test_ten_million_rows_of_the_wrong_shape_are_refused_quickly(tmp_path, heade
 def test_ten_thousand_clients_are_simulated_in_three_gigabytes():
     code = (
         "import resource, sys; from fedplan.studies import read_study;"
-        "from fedplan.studies.building import build_experiment; from fedplan.records import Stop;"
+        "from fedplan.studies.building import build_experiment;"
+        "from fedplan.core.records import Stop; from fedplan.participation import uniform;"
         "experiment = build_experiment(read_study('setup3', ['num-clients=10000']));"
-        "experiment.simulator.run(20, 40, Stop(max_rounds=2));"
+        "experiment.simulator.run(uniform(20, 40), Stop(max_rounds=2));"
         "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -7,14 +7,16 @@ import re
 import sys
 
 import pytest
+from planned import make_plan, sensitivity
 
 import fedplan
 from fedplan import Bound, Constraints, Fleet, Pilot
+from fedplan.core.records import RoundRecord, RunRecord
 from fedplan.errors import InputError, MissingExtraError
 from fedplan.notebook import Rows
-from fedplan.records import RoundRecord, RunRecord
-from fedplan.theory.frontier import FrontierPoint
-from fedplan.theory.sensitivity import WhatIf
+from fedplan.participation import uniform
+from fedplan.planning.frontier import FrontierPoint
+from fedplan.planning.sensitivity import WhatIf
 
 FLEET = Fleet(
     step_time_s=[0.1, 0.2, 0.4],
@@ -25,8 +27,8 @@ FLEET = Fleet(
     device=["<b>", "two", "three"],
 )
 BOUND = Bound(a0=1000.0, b0=1.0, c0=10.0)
-PLAN = fedplan.make_plan(FLEET, BOUND, energy_weight=0.2)
-NONE = fedplan.make_plan(FLEET, BOUND, constraints=Constraints(deadline_s=1e-3))
+PLAN = make_plan(FLEET, BOUND, energy_weight=0.2)
+NONE = make_plan(FLEET, BOUND, constraints=Constraints(deadline_s=1e-3))
 PILOTS = [
     Pilot(clients_per_round=k, local_steps=e, upper_loss=1.5, lower_loss=1.3,
           rounds_to_upper=a, rounds_to_lower=b)
@@ -34,15 +36,15 @@ PILOTS = [
 ]  # fmt: skip
 ESTIMATE = fedplan.estimate_bound(PILOTS, 100)
 FRONTIER = fedplan.compute_frontier(FLEET, BOUND)
-CASES = fedplan.sensitivity(FLEET, BOUND, PLAN, energy_weight=0.2)
+CASES = sensitivity(FLEET, BOUND, PLAN, energy_weight=0.2)
 ROUNDS = [
     RoundRecord(round=r, loss=None if r == 1 else 2.0 / (1 + r), accuracy=None,
                 cohort=(1, 2) if r else (), seconds=1.5 * bool(r), joules=0.0)
     for r in range(4)
 ]  # fmt: skip
-RUN = RunRecord(clients_per_round=2, local_steps=5, seed=7, status="target", rounds=tuple(ROUNDS))
+RUN = RunRecord(setting=uniform(2, 5), seed=7, status="target", rounds=tuple(ROUNDS))
 HOSTILE = RunRecord(
-    clients_per_round=2, local_steps=5, seed=7, status="unavailable", rounds=(),
+    setting=uniform(2, 5), seed=7, status="unavailable", rounds=(),
     message="<script>alert(1)</script>",
 )  # fmt: skip
 SHOWN = [PLAN, NONE, FLEET, BOUND, ESTIMATE, FRONTIER, CASES, RUN, HOSTILE]
@@ -62,8 +64,10 @@ def test_reprs_are_one_short_line_and_html_is_small_and_safe(value):
 
 
 def test_what_is_shown_is_what_was_found():
-    clients, steps = PLAN.setting
-    assert repr(PLAN).startswith(f"<Plan: clients_per_round {clients}, local_steps {steps}, ")
+    clients, steps = PLAN.setting.pair
+    assert repr(PLAN).startswith(
+        f"<Plan: participation uniform, clients_per_round {clients}, local_steps {steps}, "
+    )
     assert repr(NONE) == "<Plan: infeasible (exact)>"
     shown = cells(PLAN._repr_html_())
     assert shown[shown.index("local_steps") + 1] == str(steps)

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fedplan.convergence.pilots import Pilot
+from fedplan.core.fleet import QUANTITIES, Fleet
 from fedplan.errors import InputError
 from fedplan.tables import read_fleet, read_pilots, write_fleet
-from fedplan.theory.fleet import QUANTITIES, Fleet
-from fedplan.theory.pilots import Pilot
 
 FLEET = "step_time_s,comm_time_s,step_energy_j,comm_energy_j"
 PILOTS = "clients_per_round,local_steps,upper_loss,lower_loss,rounds_to_upper,rounds_to_lower"
@@ -416,6 +416,7 @@ def million_rows() -> str:
     return "".join(",".join(map(repr, row)) + "\n" for row in values) * 1000
 
 
+@pytest.mark.slow  # a limit in seconds, for a machine that does nothing else
 def test_a_million_devices_are_read_in_seconds(file, million_rows):
     put(file, f"{FLEET}\n{million_rows}")
     start = time.perf_counter()

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedplan.models.draws import draw_cohort
+from fedplan.participation.draws import pick
 from fedplan.tasks import (
     FederatedData,
     federate,
@@ -136,7 +136,7 @@ def write_data(path: Path, spec: Spec, data: FederatedData, seeds: Sequence[int]
     """
     cohorts = [
         [
-            draw_cohort(seed, round_, data.num_clients, spec.clients_per_round)
+            pick(seed, round_, data.num_clients, spec.clients_per_round)
             for round_ in range(1, COHORTS + 1)
         ]
         for seed in seeds

@@ -33,17 +33,18 @@ def check_parquet() -> None:
 
 def write_parquet(
     path: Path,
-    kinds: Mapping[str, type],
+    kinds: Mapping[str, Any],
     parts: Iterable[Mapping[str, Sequence[Any]]],
 ) -> None:
-    """Write tables one below the other; `list` is a column of lists of whole numbers."""
+    """Write tables one below the other; a kind is int, float, str, list[int] or list[float]."""
     import polars
 
-    types = {
+    types: dict[Any, Any] = {
         int: polars.Int64,
         float: polars.Float64,
         str: polars.String,
-        list: polars.List(polars.Int64),
+        list[int]: polars.List(polars.Int64),
+        list[float]: polars.List(polars.Float64),
     }
     schema: dict[str, Any] = {name: types[kind] for name, kind in kinds.items()}
     frames = [polars.DataFrame(schema=schema)]

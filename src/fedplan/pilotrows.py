@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
+from fedplan.convergence.pilots import Pilot
 from fedplan.csvfile import MOST_PROBLEMS, Cells, comma_remedy, number
 from fedplan.errors import InputError, Problem
-from fedplan.theory.pilots import Pilot
 
 _WHOLE = ("clients_per_round", "local_steps", "seed")
 _LOSSES = ("upper_loss", "lower_loss")

@@ -16,6 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedplan.atomic import draft_of
+from fedplan.convergence.pilots import Pilot
+from fedplan.core.fleet import (
+    MAX_CLIENTS,
+    MAX_VALUE,
+    QUANTITIES,
+    Fleet,
+    FloatArray,
+    invalid_quantity,
+    invalid_samples,
+    quantity_requirement,
+)
 from fedplan.csvfile import (
     MOST_PROBLEMS,
     Cells,
@@ -28,19 +39,9 @@ from fedplan.csvfile import (
 )
 from fedplan.errors import Collector, InputError, Problem
 from fedplan.pilotrows import PILOT_COLUMNS, PilotRows
-from fedplan.theory.fleet import (
-    MAX_CLIENTS,
-    MAX_VALUE,
-    QUANTITIES,
-    Fleet,
-    FloatArray,
-    invalid_quantity,
-    quantity_requirement,
-)
-from fedplan.theory.pilots import Pilot
 
 _KINDS = {
-    "fleet": Kind(required=QUANTITIES, optional=("device", "count")),
+    "fleet": Kind(required=QUANTITIES, optional=("device", "count", "samples")),
     "pilots": Kind(required=PILOT_COLUMNS, optional=("seed",)),
 }
 
@@ -95,6 +96,8 @@ def write_rows(file: TextIO, fleet: Fleet) -> None:
     if fleet.device is not None and any(fleet.device):
         columns["device"] = fleet.device
     columns |= {name: getattr(fleet, name).tolist() for name in QUANTITIES}
+    if fleet.has_samples:
+        columns["samples"] = fleet.samples.tolist()
     if (fleet.count != 1).any():
         columns["count"] = fleet.count.tolist()
     writer = csv.writer(file, lineterminator="\n")
@@ -109,6 +112,8 @@ def _is_storable(name: str) -> bool:
 def _requirement(name: str) -> str:
     if name == "count":
         return "must be a positive integer (at most 10^12)"
+    if name == "samples":
+        return "must be a finite number >= 0"
     return quantity_requirement(name)
 
 
@@ -116,6 +121,8 @@ def _invalid(name: str, values: FloatArray) -> NDArray[np.bool_]:
     if name == "count":
         wrong: NDArray[np.bool_] = ~((values >= 1) & (values <= MAX_CLIENTS) & (values % 1 == 0))
         return wrong
+    if name == "samples":
+        return invalid_samples(values)
     return invalid_quantity(name, values)
 
 

@@ -106,7 +106,9 @@ def test_frontier_lists_points_whose_weights_tile_the_range(fedplan, fleet_csv, 
     command = ["frontier", "--fleet", fleet_csv, "--ratio", "3750", "--format", "json"]
     answer = fedplan(*command, "--plot", picture).json
     points = answer["points"]
-    keys = "clients_per_round local_steps time_s energy_j energy_weight_from energy_weight_to"
+    keys = (
+        "clients_per_round local_steps time_s energy_j energy_weight_from energy_weight_to groups"
+    )
     assert all(point.keys() == set(keys.split()) for point in points)
     times = [point["time_s"] for point in points]
     energies = [point["energy_j"] for point in points]

@@ -7,8 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from planned import make_plan
 
-from fedplan import Bound, Constraints, make_plan, read_fleet
+from fedplan import Bound, Constraints, read_fleet
 
 CONTRACT = {
     "success", "status", "method", "clients_per_round", "local_steps", "expected_rounds", "rounds",
@@ -49,7 +50,7 @@ def test_json_holds_the_contract_and_the_librarys_numbers(fedplan, fleet_csv):
         energy_weight=0.3,
         constraints=Constraints(max_clients_per_round=50),
     )
-    assert (result.json["clients_per_round"], result.json["local_steps"]) == plan.setting
+    assert (result.json["clients_per_round"], result.json["local_steps"]) == plan.setting.pair
     assert result.json["cost"] == plan.prediction.cost
     assert result.json["rounds"] == plan.prediction.rounds >= result.json["expected_rounds"]
     assert result.json["certificate"] == {
@@ -127,7 +128,12 @@ def test_every_problem_of_a_request_is_said_at_once(fedplan, tmp_path):
     ("words", "reason"),
     [
         ("--ratio 5", "--fleet is missing"),
-        ("--fleet FLEET", "exactly one of --ratio, --bound and --pilots"),
+        ("--fleet FLEET --participation magic", "must be one of uniform, shuffled"),
+        ("--fleet FLEET --method exact", "is for uniform sampling and a bound"),
+        ("--fleet FLEET --saturation 9 3", "low <= high"),
+        ("--fleet FLEET --rounds -1", "rounds > 0"),
+        ("--fleet FLEET --ratio 9 --rounds 20", "without a bound"),
+        ("--fleet FLEET --max-clients-per-round 0", "max_clients_per_round=0"),
         ("--fleet FLEET --ratio 5 --bound a0=1,b0=1", "exactly one of"),
         ("--fleet FLEET --ratio 5 --target-gap 1", "goes with --bound"),
         ("--fleet FLEET --bound a0=1", "needs both a0 and b0"),

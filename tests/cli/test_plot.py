@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from fedplan.records import RoundRecord, RunRecord
+from fedplan.core.records import RoundRecord, RunRecord
+from fedplan.participation import uniform
 from fedplan.simulation import Simulator
 from fedplan.store import Store
 from fedplan.studies import read_study
@@ -84,9 +85,7 @@ def run_of(losses):
         RoundRecord(round=r, loss=loss, accuracy=None, cohort=(), seconds=1.0, joules=0.0)
         for r, loss in enumerate(losses)
     ]
-    return RunRecord(
-        clients_per_round=2, local_steps=5, seed=0, status="rounds", rounds=tuple(rounds)
-    )
+    return RunRecord(setting=uniform(2, 5), seed=0, status="rounds", rounds=tuple(rounds))
 
 
 def test_a_store_that_is_not_there_is_not_made(fedplan, tmp_path):

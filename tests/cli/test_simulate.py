@@ -13,8 +13,9 @@ import time
 
 import pytest
 
+from fedplan.core.records import Stop
 from fedplan.models import Logistic
-from fedplan.records import Stop
+from fedplan.participation import uniform
 from fedplan.simulation import LearningRate, Simulator
 from fedplan.tasks import synthetic
 from fedplan.tasks.mnist import FILES
@@ -22,7 +23,7 @@ from fedplan.tasks.mnist import FILES
 COMMAND = [sys.executable, "-m", "fedplan.cli", "simulate"]
 CONTRACT = {
     "success", "study", "clients_per_round", "local_steps", "num_clients", "target_loss", "runs",
-    "local_steps_per_second", "message",
+    "local_steps_per_second", "message", "participation", "groups", "dropout",
 }  # fmt: skip
 RUN = {
     "seed", "status", "rounds", "final_loss", "target_reached", "time_s", "energy_j", "losses",
@@ -63,7 +64,7 @@ def test_json_holds_the_simulators_numbers(fedplan, study):
     assert answer.code == 0 and answer.json.keys() == CONTRACT
     simulator = Simulator(Logistic(synthetic(1, 1, num_clients=8)), LearningRate(initial=0.05))
     for run, seed in zip(answer.json["runs"], (3, 4), strict=True):
-        expected = simulator.run(3, 4, Stop(max_rounds=6), seed=seed)
+        expected = simulator.run(uniform(3, 4), Stop(max_rounds=6), seed=seed)
         assert run == {
             "seed": seed, "status": "rounds", "rounds": 6, "final_loss": expected.final_loss,
             "target_reached": False, "time_s": None, "energy_j": None,
@@ -239,3 +240,37 @@ def test_the_speed_counts_the_local_steps_of_all_runs(fedplan, monkeypatch):
     answer = fedplan("simulate", "demo", *words)
     took_s = 2 * 3 * 5 * 20 / answer.json["local_steps_per_second"]
     assert 0.5 <= took_s < 10  # the runs, without the seconds before and after them
+
+
+@pytest.mark.parametrize(
+    ("words", "clients", "groups"),
+    [
+        (["participation=shuffled", "clients-per-round=3"], 3, None),
+        (["participation=weighted", "clients-per-round=3"], 3, None),
+        (["participation=turns", "groups=2"], None, 2),
+    ],
+)
+def test_every_law_trains(fedplan, words, clients, groups):
+    small = (
+        "simulate",
+        "demo",
+        "num-clients=6",
+        "rounds=4",
+        "seeds=2",
+        "dropout=0.1",
+        "target-loss=0",
+    )
+    answer = fedplan(*small, *words, "--format", "json").json
+    law = words[0].partition("=")[2]
+    found = (answer["participation"], answer["clients_per_round"], answer["groups"])
+    assert found == (law, clients, groups) and answer["dropout"] == 0.1
+    assert [len(run["losses"]) for run in answer["runs"]] == [5, 5]
+    assert law in fedplan(*small, *words).out
+
+
+def test_laws_say_everything_that_is_wrong_at_once(fedplan):
+    words = ("participation=turns", "groups=30", "clients-per-round=3", "dropout=1")
+    done = fedplan("simulate", "demo", *words)
+    assert done.code == 2
+    for reason in ("groups <= num-clients", "clients-per-round goes with", "dropout < 1"):
+        assert reason in done.err

@@ -7,10 +7,12 @@ import json
 import math
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 from stored_runs import EXPERIMENT, make_run
 
+from fedplan.participation import Turns, uniform
 from fedplan.store import Store
 
 CONFIGURATION = {"training": {"rounds": 200, "max_time_s": math.inf}, "note": "[bold]as it is"}
@@ -214,6 +216,8 @@ def test_a_csv_has_every_number_of_every_round(fedplan, study, tmp_path):
             for name in ("loss", "accuracy"):
                 assert (float(row[name]) if row[name] else None) == getattr(record, name)
             assert tuple(map(int, row["cohort"].split())) == record.cohort
+            assert tuple(map(float, row["shares"].split())) == record.shares
+            assert (row["participation"], row["model_loss"]) == ("uniform", "")
     assert next(rows, None) is None
     assert {file.name for file in tmp_path.iterdir()} == {"fedplan.db", "runs.csv"}
 
@@ -242,6 +246,23 @@ def test_a_json_has_the_study_too(fedplan, study, tmp_path):
         ]
 
 
+def test_a_json_has_a_setting_once_and_where_it_changes(fedplan, study, tmp_path):
+    turns = replace(uniform(2, 5), participation=Turns(groups=((0, 1), (2,)), visits=(2, 1)))
+    run = make_run(seed=9)
+    later = [replace(record, setting=turns, model_loss=0.5) for record in run.rounds[2:]]
+    with Store() as store:
+        store.save_run(EXPERIMENT, replace(run, rounds=(*run.rounds[:2], *later)))
+    fedplan("export", "demo", "-o", "runs.json")
+    *_, written = (
+        one for one in json.loads((tmp_path / "runs.json").read_text())["runs"] if one["seed"] == 9
+    )
+    assert written["setting"] == uniform(2, 5).to_dict() and written["participation"] == "uniform"
+    assert [one.get("setting") for one in written["rounds"]] == [
+        None, None, turns.to_dict(), turns.to_dict(),
+    ]  # fmt: skip
+    assert [one["model_loss"] for one in written["rounds"]] == [None, None, 0.5, 0.5]
+
+
 def test_a_parquet_has_every_number_of_every_round(fedplan, study, tmp_path):
     polars = pytest.importorskip("polars", reason="needs fedplan[frames]")
     assert fedplan("export", "demo", "-o", "runs.parquet").code == 0
@@ -250,6 +271,8 @@ def test_a_parquet_has_every_number_of_every_round(fedplan, study, tmp_path):
     for name in ("round", "loss", "accuracy", "seconds", "joules"):
         assert frame[name].to_list() == [getattr(record, name) for record in records]
     assert frame["cohort"].to_list() == [list(record.cohort) for record in records]
+    assert frame["shares"].to_list() == [list(record.shares) for record in records]
+    assert set(frame["participation"]) == {"uniform"}
     assert frame["clients_per_round"].to_list() == [k for k in (2, 3) for _ in range(7)]
     with Store() as store:
         store.save_study("new", {}, {"data": "none yet"})

@@ -13,7 +13,7 @@ import pytest
 CONTRACT = {"success", "study", "target_loss", "unit", "cells", "best", "message"}
 CELL = {
     "clients_per_round", "local_steps", "seeds", "reached", "rounds", "rounds_sd", "time_s",
-    "energy_j", "cost", "cost_error",
+    "energy_j", "cost", "cost_error", "participation", "groups",
 }  # fmt: skip
 SMALL = (
     "sweep", "demo", "num-clients=6", "target-loss=0.4", "rounds=25", "seeds=2",
@@ -106,3 +106,27 @@ def test_a_terminal_shows_runs_done_of_all_unless_told_not_to(store):
     assert "/8" in shown()
     store.unlink()
     assert shown("-q") == "" and "/8" not in shown(NO_COLOR="1")
+
+
+@pytest.mark.usefixtures("store")
+def test_turns_are_swept_over_groups(fedplan):
+    words = (
+        "sweep", "demo", "num-clients=6", "target-loss=0.8", "rounds=25", "seeds=2",
+        "participation=turns", "groups=3,2", "local-steps=5,20",
+    )  # fmt: skip
+    answer = fedplan(*words, "--format", "json").json
+    assert all(cell.keys() == CELL for cell in answer["cells"])
+    found = [(c["groups"], c["local_steps"], c["clients_per_round"]) for c in answer["cells"]]
+    assert found == [(2, 5, None), (2, 20, None), (3, 5, None), (3, 20, None)]
+    out = fedplan(*words).out
+    assert "2 groups" in out and "3 groups" in out
+    assert "turns" in fedplan("show", "demo", "--runs").out
+
+
+def test_a_grid_that_its_law_does_not_have_is_refused(fedplan):
+    done = fedplan("sweep", "demo", "participation=turns", "groups=2,30", "clients-per-round=1,2")
+    assert done.code == 2
+    assert "groups <= num-clients" in done.err and "clients-per-round goes with" in done.err
+    done = fedplan("sweep", "demo", "groups=2,x", "dropout=2")
+    assert done.code == 2 and "groups must be whole numbers" in done.err
+    assert "groups goes with participation" in done.err and "dropout < 1" in done.err

@@ -6,7 +6,7 @@ import pytest
 from contracts.runner import RunnerContract
 from models.torch_cases import noisy_simulator
 
-from fedplan.records import Runner
+from fedplan.core.records import Runner
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -15,9 +16,9 @@ from docs.shell import Command, commands_of, unlike
 from stored_runs import save_live_study
 
 from fedplan import read_fleet, read_pilots
-from fedplan.prototype.profiles import read_profile
 from fedplan.store import Store
 from fedplan.studies import read_study
+from profiles import read_profile
 
 DEMO = ROOT / "src" / "fedplan" / "studies" / "builtin" / "demo.toml"
 EXAMPLES = ROOT / "examples"
@@ -91,6 +92,8 @@ def follow(command: Command, fedplan):
             assert result.code == command.code, f"{command.words}: {result.err}"
             assert result.out
             assert not command.output or not unlike(command.output, result.out)
+        case ["python", "tools/prototype" as tool, *words]:
+            subprocess.run([sys.executable, ROOT / tool, *words], check=True, capture_output=True)
         case ["make", *words]:  # as far as it can be said without doing it
             subprocess.run(["make", "-n", *words], cwd=ROOT, check=True, capture_output=True)
         case ["pip", "install", package]:

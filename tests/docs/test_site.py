@@ -57,8 +57,9 @@ def test_the_site(tmp_path):
     for sheet in tmp_path.rglob("*.css"):
         assert "//" not in sheet.read_text().replace("http://www.w3.org", ""), sheet
     check_that_public_names_are_documented(tmp_path / "objects.inv")
-    reference = (tmp_path / "docs" / "reference" / "cli.html").read_text()
-    assert "fedplan prototype up [OPTIONS]" in reference
+    reference = tmp_path / "docs" / "reference"
+    assert "fedplan plan [OPTIONS]" in (reference / "cli.html").read_text()
+    assert "python tools/prototype up [OPTIONS]" in (reference / "prototype.html").read_text()
 
 
 def check_that_public_names_are_documented(inventory):

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import pytest
+from planned import make_plan
 
+from fedplan.convergence.bound import Bound
+from fedplan.convergence.estimation import estimate_bound
+from fedplan.convergence.pilots import Pilot
+from fedplan.core.fleet import Fleet, draw_fleet
+from fedplan.core.objective import Objective
+from fedplan.core.plan import Plan
 from fedplan.figures import (
-    FitFigure,
-    FrontierFigure,
-    PlanFigure,
+    Figure,
     fit_figure_data,
     frontier_figure_data,
     plan_figure_data,
 )
-from fedplan.theory.convergence import Bound
-from fedplan.theory.estimation import estimate_bound
-from fedplan.theory.fleet import Fleet, draw_fleet
-from fedplan.theory.frontier import compute_frontier
-from fedplan.theory.pilots import Pilot
-from fedplan.theory.plan import Plan
-from fedplan.theory.planning import make_plan
+from fedplan.figures.cost_view import CostView
+from fedplan.figures.frontier import FrontierView
+from fedplan.figures.plan import plan_views
+from fedplan.planning.frontier import compute_frontier
 
 
 @pytest.fixture(scope="session")
@@ -44,12 +46,18 @@ def plan(fleet: Fleet, bound: Bound) -> Plan:
 
 
 @pytest.fixture(scope="session")
-def plan_data(fleet: Fleet, bound: Bound, plan: Plan) -> PlanFigure:
+def plan_data(fleet: Fleet, bound: Bound, plan: Plan) -> Figure:
     return plan_figure_data(fleet, bound, plan, energy_weight=0.3)
 
 
 @pytest.fixture(scope="session")
-def frontier_data(fleet: Fleet, bound: Bound) -> FrontierFigure:
+def views(fleet: Fleet, bound: Bound, plan: Plan) -> tuple[FrontierView, CostView]:
+    """What the plan figure shows."""
+    return plan_views(fleet, bound, plan, Objective.weighted(0.3), basis="energy weight 0.3")
+
+
+@pytest.fixture(scope="session")
+def frontier_data(fleet: Fleet, bound: Bound) -> Figure:
     return frontier_figure_data(compute_frontier(fleet, bound))
 
 
@@ -70,5 +78,5 @@ def pilots() -> list[Pilot]:
 
 
 @pytest.fixture(scope="session")
-def fit_data(pilots: list[Pilot]) -> FitFigure:
+def fit_data(pilots: list[Pilot]) -> Figure:
     return fit_figure_data(pilots, estimate_bound(pilots, 100), 100)

@@ -10,43 +10,47 @@ from typing import Any
 
 import pytest
 from matplotlib.figure import Figure
+from planned import make_plan
 
+from fedplan.convergence.bound import Bound
+from fedplan.convergence.estimation import estimate_bound
+from fedplan.convergence.pilots import Pilot
+from fedplan.core.constraints import Constraints
+from fedplan.core.fleet import Fleet, draw_fleet
 from fedplan.figures import (
-    FitFigure,
-    FrontierFigure,
-    PlanFigure,
+    Figure as Data,
+)
+from fedplan.figures import (
     draw_print,
     draw_screen,
     fit_figure_data,
     plan_figure_data,
 )
+from fedplan.figures.cost_view import CostView
+from fedplan.figures.frontier import FrontierView
 from fedplan.figures.style import band_colours, looks, series_looks
-from fedplan.theory.constraints import Constraints
-from fedplan.theory.convergence import Bound
-from fedplan.theory.estimation import estimate_bound
-from fedplan.theory.fleet import Fleet, draw_fleet
-from fedplan.theory.pilots import Pilot
-from fedplan.theory.planning import make_plan
+
+Views = tuple[FrontierView, CostView]
 
 
 @pytest.fixture(scope="module")
-def printed(plan_data: PlanFigure) -> Figure:
+def printed(plan_data: Data) -> Figure:
     figure = draw_print(plan_data)
     figure.draw_without_rendering()
     return figure
 
 
 @pytest.fixture(scope="module")
-def on_screen(plan_data: PlanFigure) -> Any:
+def on_screen(plan_data: Data) -> Any:
     return draw_screen(plan_data)
 
 
-def figure_of(fleet: Fleet, bound: Bound, **request: Any) -> PlanFigure:
+def figure_of(fleet: Fleet, bound: Bound, **request: Any) -> Data:
     return plan_figure_data(fleet, bound, make_plan(fleet, bound, **request), **request)
 
 
 @cache
-def unusual() -> dict[str, PlanFigure | FitFigure]:
+def unusual() -> dict[str, Data]:
     bound = Bound(a0=3750.0, b0=1.0, c0=26.0)
     fleet = draw_fleet(
         20, step_time_s=(0.1, 0.03), comm_time_s=(2.0, 0.7), step_energy_j=(1.0, 0.3)
@@ -88,36 +92,31 @@ def test_unusual_figures_are_drawn_for_print_and_for_the_screen(name: str) -> No
 
 
 def test_the_print_names_the_plan_and_explains_the_rest(
-    plan_data: PlanFigure, printed: Figure
+    plan_data: Data, views: Views, printed: Figure
 ) -> None:
-    figure = printed
-    left, right, _ = figure.axes
+    left, right, _ = printed.axes
     assert [text.get_text() for text in left.texts] == ["fedplan: K=24, E=24", "↗ 3.66 h, 7.83 kJ"]
     assert left.get_xlabel() == "time to target (min)"
     assert right.get_xlabel() == "local steps E"
-    explained = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert set(explained) >= {mark.legend for mark in plan_data.frontier.marks[1:]}
-    assert figure.get_suptitle() == plan_data.title
+    explained = [text.get_text() for text in printed.legends[0].get_texts()]
+    chosen, *others = views[0].marks
+    assert set(explained) >= {mark.legend for mark in others} and chosen.legend not in explained
+    assert printed.get_suptitle() == plan_data.title
 
 
-def test_labels_of_the_print_overlap_nothing(plan_data: PlanFigure, printed: Figure) -> None:
-    axes = printed.axes[0]
+def test_labels_of_the_print_overlap_nothing(views: Views, printed: Figure) -> None:
+    axes, frontier = printed.axes[0], views[0]
     boxes = [text.get_window_extent() for text in axes.texts]
     assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
-    for mark in plan_data.frontier.marks:
-        place = (
-            plan_data.frontier.time.pinned(mark.time_s),
-            plan_data.frontier.energy.pinned(mark.energy_j),
-        )
+    for mark in frontier.marks:
+        place = frontier.time.pinned(mark.time_s), frontier.energy.pinned(mark.energy_j)
         x, y = axes.transData.transform(place)
         text_only = [super(type(text), text).get_window_extent() for text in axes.texts]
         assert not any(box.contains(x, y) for box in text_only)
 
 
-def test_points_no_weight_selects_are_hollow(
-    plan_data: PlanFigure, printed: Figure, on_screen: Any
-) -> None:
-    hollow = [p for p in plan_data.frontier.points if p.energy_weight_from is None]
+def test_points_no_weight_selects_are_hollow(views: Views, printed: Figure, on_screen: Any) -> None:
+    hollow = [p for p in views[0].points if p.energy_weight_from is None]
     axes = printed.axes[0]
     drawn = next(line for line in axes.lines if "no energy weight" in str(line.get_label()))
     assert len(drawn.get_xdata()) == len(hollow) > 0
@@ -126,40 +125,34 @@ def test_points_no_weight_selects_are_hollow(
     assert len(trace.x) == len(hollow) and trace.marker.color == "white"
 
 
-def test_the_screen_has_the_same_marks_in_both_panels(
-    plan_data: PlanFigure, on_screen: Any
-) -> None:
-    traces = [t for t in on_screen.data if t.legendgroup]
-    names = [mark.name for mark in plan_data.frontier.marks]
+def test_the_screen_has_the_same_marks_in_both_panels(views: Views, on_screen: Any) -> None:
+    names = {mark.legend for mark in views[0].marks}
     for axis in ("x", "x2"):
-        assert sorted(t.legendgroup for t in traces if t.xaxis == axis) == sorted(names)
-    chosen = next(t for t in traces if t.legendgroup == "fedplan" and t.xaxis == "x")
+        assert {t.legendgroup for t in on_screen.data if t.xaxis == axis} >= names
+    chosen = next(t for t in on_screen.data if t.name == "fedplan: K=24, E=24")
     assert chosen.text == ("<b>fedplan: K=24, E=24</b>",)
+    shown = [t.legendgroup for t in on_screen.data if t.showlegend]
+    assert len(shown) == len(set(shown)) and set(shown) >= names
 
 
 def test_a_far_mark_says_where_it_is_on_the_screen(on_screen: Any) -> None:
-    names = [t.name for t in on_screen.data if t.legendgroup and t.xaxis == "x"]
+    names = [t.name for t in on_screen.data if t.showlegend]
     assert "all clients, one step: K=100, E=1 (12x the cost) ↗ 3.66 h, 7.83 kJ" in names
 
 
-def test_frontier_and_fit_have_their_own_drawings(
-    frontier_data: FrontierFigure, fit_data: FitFigure
-) -> None:
-    assert [t.get_text() for t in draw_print(frontier_data).axes[0].texts] == [
-        mark.label for mark in frontier_data.marks
-    ]
+def test_frontier_and_fit_have_their_own_drawings(frontier_data: Data, fit_data: Data) -> None:
+    labels = [text.get_text() for text in draw_print(frontier_data).axes[0].texts]
+    assert [label.split(":")[0] for label in labels] == ["fastest", "least energy"]
     left, right = draw_print(fit_data).axes
-    assert [tick.get_text() for tick in right.get_yticklabels()] == [
-        interval.label for interval in fit_data.intervals
-    ]
-    assert len(left.collections) == len(fit_data.curves)
-    named = [t.name for t in draw_screen(fit_data).data if t.name]
-    assert named == ["K=3", "K=20"]
+    assert [tick.get_text() for tick in right.get_yticklabels()] == [*fit_data.panels[1].y.names]
+    assert len(left.collections) == 2  # one band for each K
+    screen = draw_screen(fit_data)
+    assert [t.name for t in screen.data if t.showlegend] == ["K=3", "K=20"]
 
 
-def test_marks_differ_in_colour_and_shape(plan_data: PlanFigure) -> None:
-    found = looks(plan_data.frontier.marks)
-    assert len({look.colour for look in found}) == len({look.marker for look in found}) == 5
+def test_marks_differ_in_colour_and_shape(views: Views) -> None:
+    found = looks(views[0].marks)
+    assert len({look.colour for look in found}) == len({look.symbol for look in found}) == 5
     assert len({look.colour for look in series_looks(range(1, 9)).values()}) == 8
 
 
@@ -169,7 +162,7 @@ def test_a_band_keeps_its_colour_whatever_else_is_drawn() -> None:
 
 
 def test_the_user_s_matplotlib_settings_are_neither_used_nor_changed(
-    frontier_data: FrontierFigure,
+    frontier_data: Data,
 ) -> None:
     import matplotlib as mpl
 

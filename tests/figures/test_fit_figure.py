@@ -7,12 +7,13 @@ import math
 import numpy as np
 import pytest
 
+from fedplan.convergence.bound import rounds_for_gap
+from fedplan.convergence.estimation import estimate_bound
+from fedplan.convergence.pilots import Pilot
 from fedplan.errors import InputError
-from fedplan.figures import FitFigure, fit_figure_data
-from fedplan.figures.fit import FitInterval
-from fedplan.theory.convergence import rounds_for_gap
-from fedplan.theory.estimation import estimate_bound
-from fedplan.theory.pilots import Pilot
+from fedplan.figures import Figure, fit_figure_data
+from fedplan.figures.fit import FitInterval, fit_intervals
+from fedplan.figures.spec import Interval, Line, Points
 
 
 def measured(clients: int, steps: int, iterations: float) -> Pilot:
@@ -26,41 +27,55 @@ def measured(clients: int, steps: int, iterations: float) -> Pilot:
     )
 
 
-def test_curves_are_the_bound_s_iterations(pilots: list[Pilot], fit_data: FitFigure) -> None:
+def curves_of(data: Figure) -> dict[int, Line]:
+    """The fitted curve of each K."""
+    lines = [part for part in data.panels[0].parts if isinstance(part, Line)]
+    return {int(line.group.removeprefix("K=")): line for line in lines}
+
+
+def test_curves_are_the_bound_s_iterations(pilots: list[Pilot], fit_data: Figure) -> None:
     bound = estimate_bound(pilots, 100).bound
     assert bound is not None
-    assert [curve.clients_per_round for curve in fit_data.curves] == [3, 20]
-    for curve in fit_data.curves:
-        rounds = rounds_for_gap(bound, curve.clients_per_round, curve.local_steps, 100)
-        np.testing.assert_allclose(curve.iterations, rounds * curve.local_steps)
+    assert [*curves_of(fit_data)] == [3, 20]
+    for clients, curve in curves_of(fit_data).items():
+        rounds = rounds_for_gap(bound, clients, curve.x, 100)
+        np.testing.assert_allclose(curve.y, rounds * curve.x)
 
 
-def test_bands_span_every_plausible_bound(pilots: list[Pilot], fit_data: FitFigure) -> None:
-    for curve in fit_data.curves:
+def test_bands_span_every_plausible_bound(pilots: list[Pilot], fit_data: Figure) -> None:
+    for clients, curve in curves_of(fit_data).items():
         every = [
-            rounds_for_gap(bound, curve.clients_per_round, curve.local_steps, 100)
-            * curve.local_steps
+            rounds_for_gap(bound, clients, curve.x, 100) * curve.x
             for bound in estimate_bound(pilots, 100).plausible
         ]
         np.testing.assert_allclose(curve.low, np.min(every, axis=0))
         np.testing.assert_allclose(curve.high, np.max(every, axis=0))
 
 
-def test_every_pilot_is_on_the_axes(fit_data: FitFigure) -> None:
-    for pilot in fit_data.pilots:
-        assert fit_data.steps.has(pilot.local_steps)
-        assert fit_data.iterations.has(pilot.iterations)
+def test_every_pilot_is_on_the_axes(pilots: list[Pilot], fit_data: Figure) -> None:
+    panel = fit_data.panels[0]
+    points = [part for part in panel.parts if isinstance(part, Points)]
+    drawn = {
+        place for part in points for place in zip(part.x.tolist(), part.y.tolist(), strict=True)
+    }
+    assert drawn == {(pilot.local_steps, pilot.iterations) for pilot in pilots}
+    assert all(panel.x.has(x) and panel.y.has(y) for x, y in drawn)
     assert fit_data.title.startswith("Local steps a client needs from loss 1.5 to 1.3: 4 pilots")
 
 
-def test_intervals_are_the_estimate_s(pilots: list[Pilot], fit_data: FitFigure) -> None:
+def test_intervals_are_the_estimate_s(pilots: list[Pilot], fit_data: Figure) -> None:
     estimate = estimate_bound(pilots, 100)
-    shown = {interval.name: interval for interval in fit_data.intervals}
+    shown = {interval.name: interval for interval in fit_intervals(estimate)}
     assert list(shown) == ["a0", "b0", "c0", "a0 / b0"]
     assert estimate.bound is not None
     assert shown["a0"].estimate == estimate.bound.a0
     assert (shown["c0"].low, shown["c0"].high) == estimate.intervals["c0"]
     assert shown["a0 / b0"].estimate == estimate.ratio
+    assert fit_data.panels[1].y.names == tuple(interval.label for interval in shown.values())
+    drawn = [part for part in fit_data.panels[1].parts if isinstance(part, Interval)]
+    assert [(part.low, part.high) for part in drawn] == [
+        interval.relative[::2] for interval in shown.values()
+    ]
 
 
 def test_an_interval_is_relative_to_its_estimate_and_may_be_open() -> None:
@@ -76,17 +91,19 @@ def test_an_interval_is_relative_to_its_estimate_and_may_be_open() -> None:
 def test_an_open_interval_is_beyond_the_axis() -> None:
     pilots = [measured(10, steps, 3000 + 5 * steps**2) for steps in (5, 20, 40)]
     data = fit_figure_data(pilots, estimate_bound(pilots, 100), 100)
-    opened = [i.name for i in data.intervals if not data.ratio.has(i.relative[2])]
-    assert "c0" in opened
+    panel = data.panels[1]
+    opened = [part for part in panel.parts if isinstance(part, Interval) and part.goes_on]
+    assert "c0" in [panel.y.names[int(part.at)].split(" = ")[0] for part in opened]
+    assert all(part.high == panel.x.high for part in opened)
 
 
 def test_pairs_of_pilots_are_drawn_in_the_pilots_own_units(pilots: list[Pilot]) -> None:
     estimate = estimate_bound(pilots, 100, method="pairwise")
     data = fit_figure_data(pilots, estimate, 100)
-    assert [interval.name for interval in data.intervals] == ["a0 / b0"]
-    assert data.intervals_title == "Range over pairs of pilots"
-    for curve in data.curves:  # plausible ratios come with b0 = 1, far below the measurements
-        assert (curve.low > 0.2 * curve.iterations).all()
+    assert [interval.name for interval in fit_intervals(estimate)] == ["a0 / b0"]
+    assert data.panels[1].title == "Range over pairs of pilots"
+    # Plausible ratios come with b0 = 1, far below the measurements.
+    assert all((curve.low > 0.2 * curve.y).all() for curve in curves_of(data).values())
 
 
 def test_at_most_eight_curves_are_drawn() -> None:
@@ -96,14 +113,15 @@ def test_at_most_eight_curves_are_drawn() -> None:
         for steps in (5, 40)
     ]
     data = fit_figure_data(pilots, estimate_bound(pilots, 100), 100)
-    assert [curve.clients_per_round for curve in data.curves][:: len(data.curves) - 1] == [1, 20]
-    assert len(data.curves) == 8
+    clients = [*curves_of(data)]
+    assert len(clients) == 8 and clients[0] == 1 and clients[-1] == 20
 
 
 def test_without_a_fit_there_are_pilots_alone() -> None:
     pilots = [measured(3, 10, 400.0)] * 2
     data = fit_figure_data(pilots, estimate_bound(pilots, 100), 100)
-    assert data.curves == () and data.intervals == ()
+    (panel,) = data.panels
+    assert panel.title == "Pilots" and not curves_of(data)
     assert "Add a pilot" in data.note
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from fedplan.convergence.bound import Bound
+from fedplan.convergence.pilots import DESCENT
+from fedplan.core.constraints import Constraints
+from fedplan.core.fleet import Fleet
 from fedplan.errors import InputError
-from fedplan.figures import FrontierFigure, frontier_figure_data
-from fedplan.figures.frontier import Mark, frontier_panel
-from fedplan.theory.constraints import Constraints
-from fedplan.theory.convergence import Bound
-from fedplan.theory.fleet import Fleet
-from fedplan.theory.frontier import FrontierPoint, compute_frontier
-from fedplan.theory.pilots import DESCENT
+from fedplan.figures import Figure, alone, draw_print, frontier_figure_data
+from fedplan.figures.frontier import Mark, frontier_view
+from fedplan.figures.spec import Points
+from fedplan.planning.frontier import FrontierPoint, compute_frontier
 
 
 def point(time_s: float, energy_j: float) -> FrontierPoint:
@@ -25,31 +26,42 @@ def point(time_s: float, energy_j: float) -> FrontierPoint:
     )
 
 
+def labelled(data: Figure) -> dict[str, tuple[float, float]]:
+    """Where each label stands."""
+    parts = [part for part in data.panels[0].parts if isinstance(part, Points) and part.label]
+    return {part.label: (part.x[0], part.y[0]) for part in parts}
+
+
 def test_it_holds_the_library_s_own_points(
-    fleet: Fleet, bound: Bound, frontier_data: FrontierFigure
+    fleet: Fleet, bound: Bound, frontier_data: Figure
 ) -> None:
-    assert list(frontier_data.points) == compute_frontier(fleet, bound)
+    points = compute_frontier(fleet, bound)
+    dots = [part for part in frontier_data.panels[0].parts if part.name.startswith("frontier")]
+    drawn = {place for part in dots for place in zip(part.x, part.y, strict=True)}
+    assert drawn == {(point.time_s, point.energy_j) for point in points}
 
 
-def test_its_ends_are_marked(frontier_data: FrontierFigure) -> None:
-    first, last = frontier_data.points[0], frontier_data.points[-1]
-    fastest, least = frontier_data.marks
-    assert fastest.label == f"fastest: K={first.clients_per_round}, E={first.local_steps}"
-    assert (least.time_s, least.energy_j) == (last.time_s, last.energy_j)
-    assert least.name == "least energy"
+def test_its_ends_are_labelled(fleet: Fleet, bound: Bound, frontier_data: Figure) -> None:
+    points = compute_frontier(fleet, bound)
+    names = ("fastest", "least energy")
+    assert labelled(frontier_data) == {
+        f"{name}: K={point.clients_per_round}, E={point.local_steps}": (
+            point.time_s,
+            point.energy_j,
+        )
+        for name, point in zip(names, (points[0], points[-1]), strict=True)
+    }
 
 
-def test_axes_say_their_units_and_are_logarithmic_only_where_needed(
-    frontier_data: FrontierFigure,
-) -> None:
-    assert frontier_data.time.label == "time to target (min)"
-    assert frontier_data.energy.label == "energy to target (J)"
-    assert (frontier_data.time.log, frontier_data.energy.log) == (False, True)
+def test_axes_say_their_units_and_are_logarithmic_only_where_needed(frontier_data: Figure) -> None:
+    (panel,) = frontier_data.panels
+    assert panel.x.label == "time to target (min)" and not panel.x.log
+    assert panel.y.label == "energy to target (J)" and panel.y.log
 
 
 def test_a_single_point_is_fastest_and_least_energy() -> None:
     data = frontier_figure_data([point(5.0, 1.0)])
-    assert [mark.label for mark in data.marks] == ["fastest, and least energy: K=2, E=3"]
+    assert [*labelled(data)] == ["fastest, and least energy: K=2, E=3"]
 
 
 def test_no_points_is_an_input_error_with_a_remedy() -> None:
@@ -83,7 +95,8 @@ def test_what_is_not_to_a_target_is_not_said_to_be(
     relative: bool | str, note: str, labels: tuple[str, str]
 ) -> None:
     data = frontier_figure_data([point(5.0, 1.0)], relative=relative)
-    assert data.note == note and (data.time.label, data.energy.label) == labels
+    (panel,) = data.panels
+    assert data.note == note and (panel.x.label, panel.y.label) == labels
 
 
 def test_missing_energies_are_noted() -> None:
@@ -92,15 +105,25 @@ def test_missing_energies_are_noted() -> None:
 
 def test_a_far_mark_is_pinned_and_says_where_it_is() -> None:
     far = Mark.at(point(5000.0, 9.0), "far", remark="+1%")
-    data = frontier_panel([point(100.0, 50.0), point(150.0, 2.0)], [far])
+    data = frontier_view([point(100.0, 50.0), point(150.0, 2.0)], [far])
     assert not data.shows(far)
     assert data.time.high < 300
     assert data.whereabouts(far) == "→ 83.3 min, 9 J"
+    mark = data.panel().parts[-1]
+    assert mark.name == "far: K=2, E=3 (+1%)" and mark.label == "→ 83.3 min, 9 J"
+    assert data.time.has(float(mark.x[0])) and mark.y[0] == 9.0
+
+
+def test_marks_in_one_corner_share_a_label_in_print() -> None:
+    far = [Mark.at(point(time_s, 9e5), f"far {time_s:g}", remark="+1%") for time_s in (5e3, 6e3)]
+    panel = frontier_view([point(100.0, 50.0), point(150.0, 2.0)], far).panel()
+    (text,) = draw_print(alone(panel)).axes[0].texts
+    assert text.get_text() == "↗ 83.3 min, 900 kJ\n↗ 100 min, 900 kJ"
 
 
 def test_nothing_is_pinned_where_there_is_no_frontier_to_squash() -> None:
     far = Mark.at(point(5000.0, 900.0), "far", remark="+1%")
-    data = frontier_panel([point(100.0, 2.0)], [far])
+    data = frontier_view([point(100.0, 2.0)], [far])
     assert data.shows(far)
     assert data.time.log and data.energy.log
 
@@ -108,6 +131,7 @@ def test_nothing_is_pinned_where_there_is_no_frontier_to_squash() -> None:
 def test_limits_near_the_frontier_are_on_the_axes() -> None:
     points = [point(100.0, 50.0), point(150.0, 2.0)]
     limits = Constraints(deadline_s=160.0, energy_budget_j=1e6)
-    data = frontier_panel(points, [], constraints=limits)
+    data = frontier_view(points, [], constraints=limits)
     assert data.time.has(160.0)
     assert not data.energy.has(1e6)
+    assert data.limits() == [("x", 160.0, "deadline: 160 s")]

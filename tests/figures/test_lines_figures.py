@@ -7,10 +7,12 @@ import math
 import numpy as np
 import pytest
 
+from fedplan.core.records import RoundRecord, RunRecord, Status
 from fedplan.errors import InputError
 from fedplan.figures import (
-    LinesFigure,
+    Figure,
     MethodCosts,
+    Panel,
     TotalTime,
     convergence_data,
     cost_against_weight_data,
@@ -19,7 +21,8 @@ from fedplan.figures import (
     total_time_data,
     total_times,
 )
-from fedplan.records import RoundRecord, RunRecord, Status
+from fedplan.figures.spec import Line, Texts
+from fedplan.participation import uniform
 
 WEIGHTS = [0.0, 0.5, 1.0]
 
@@ -44,17 +47,20 @@ def run_of(
         for r, loss in enumerate(losses)
     )
     clients, steps = setting
-    return RunRecord(
-        clients_per_round=clients, local_steps=steps, seed=seed, status=status, rounds=rounds
-    )
+    return RunRecord(setting=uniform(clients, steps), seed=seed, status=status, rounds=rounds)
 
 
-def drawn(data: LinesFigure) -> LinesFigure:
+def drawn(data: Figure) -> Figure:
     """The same, once both drawings are made."""
     draw_print(data).draw_without_rendering()
     names = [trace.name for trace in draw_screen(data).data if trace.showlegend]
-    assert set(names) >= set(data.names)
+    assert set(names) >= {line.name for panel in data.panels for line in lines_of(panel)}
     return data
+
+
+def lines_of(panel: Panel) -> list[Line]:
+    """The lines but that of the target."""
+    return [line for line in panel.lines if line.look is not None]
 
 
 def test_costs_and_their_errors_are_those_given() -> None:
@@ -80,11 +86,12 @@ def test_costs_and_their_errors_are_those_given() -> None:
     cost, trade = data.panels
     assert [line.name for line in cost.lines] == ["fedplan", "paper", "best measured"]
     assert cost.lines[0].x.tolist() == WEIGHTS and cost.lines[0].y.tolist() == [1.0, 1.1, 1.02]
-    assert cost.lines[0].spread.tolist() == [0.01, 0.02, 0.03] and not cost.lines[1].spread.size
+    assert cost.lines[0].high == pytest.approx([1.01, 1.12, 1.05]) and not cost.lines[1].high.size
     assert cost.y.has(0.99) and cost.y.has(1.5)
     assert [line.name for line in trade.lines] == ["fedplan", "paper"]
     assert trade.lines[0].x.tolist() == [10.0, 20.0, 40.0]
-    assert [line.ends for line in trade.lines] == [("", ""), ("0", "1")]
+    (ends,) = [part for part in trade.parts if isinstance(part, Texts)]
+    assert ends.texts == ("0", "1") and ends.x.tolist() == [20.0, 60.0]  # the slower method's
     assert (trade.x.label, trade.y.label) == ("time to target (s)", "energy to target (J)")
 
 
@@ -118,17 +125,21 @@ def test_a_line_is_the_mean_over_seeds_and_its_band_one_standard_deviation() -> 
     labels = [(panel.x.label, panel.y.label) for panel in data.panels]
     against = ("round", "time (s)")
     assert labels == [(x, y) for y in ("training loss", "accuracy") for x in against]
-    assert data.columns == 2 and data.names == ("K=2, E=5", "K=8, E=5") and data.one_legend
-    first, alone = data.panels[0].lines
+    assert [len(row) for row in data.rows] == [2, 2]
+    assert {panel.legend for panel in data.panels} == {"shared"}
+    first, alone = lines_of(data.panels[0])
+    assert (first.name, alone.name) == ("K=2, E=5", "K=8, E=5")
     assert first.x.tolist() == [0, 1, 2] and first.y.tolist() == [4.0, 2.5, 1.5]
-    assert first.spread == pytest.approx([0.0, math.sqrt(0.5), math.sqrt(0.5)])
-    assert alone.y.tolist() == [4.0, 1.0] and not alone.spread.size
+    assert first.high - first.y == pytest.approx([0.0, math.sqrt(0.5), math.sqrt(0.5)])
+    assert alone.y.tolist() == [4.0, 1.0] and not alone.high.size
     in_time = data.panels[1].lines[0]
     assert in_time.x[-1] == 20.0  # where half of the runs have ended
     assert in_time.y[-1] == pytest.approx((1.0 + 3.0) / 2)
     accuracy = data.panels[2].lines[0]
     assert accuracy.y == pytest.approx([0.0, 0.15, 0.3])
-    assert data.panels[0].level == (0.5, "target 0.5") and data.panels[2].level is None
+    target = data.panels[0].lines[-1]
+    assert target.name == "target 0.5" and set(target.y) == {0.5}
+    assert len(data.panels[2].lines) == 2
 
 
 def test_panels_of_convergence_are_those_the_runs_have_numbers_for() -> None:
@@ -168,10 +179,11 @@ def test_total_time_has_a_line_for_every_k_and_for_every_e() -> None:
     ]
     data = drawn(total_time_data(totals, title="mine"))
     over_e, over_k = data.panels
-    assert [line.name for line in over_e.lines] == ["K=2", "K=8"] and not data.one_legend
+    assert [line.name for line in over_e.lines] == ["K=2", "K=8"]
+    assert {panel.legend for panel in data.panels} == {"below"}
     assert over_e.lines[1].x.tolist() == [10, 30, 90]
     assert over_e.lines[1].y.tolist() == [4810.0, 4830.0, 4890.0]
-    assert over_e.lines[1].spread.tolist() == [8.0] * 3
+    assert (over_e.lines[1].y - over_e.lines[1].low).tolist() == [8.0] * 3
     assert [line.name for line in over_k.lines] == ["E=10", "E=30", "E=90"]
     assert over_k.lines[0].y.tolist() == [1210.0, 4810.0] and over_k.y.label.endswith("(min)")
 

@@ -8,27 +8,40 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from planned import make_plan
 
+from fedplan.convergence.bound import Bound
+from fedplan.convergence.estimation import estimate_bound
+from fedplan.convergence.pilots import Pilot
+from fedplan.core.constraints import Constraints
+from fedplan.core.fleet import Fleet, draw_fleet
+from fedplan.core.objective import Objective, Prices
+from fedplan.core.plan import Plan
 from fedplan.errors import InputError
-from fedplan.figures import PlanFigure, draw_print, draw_screen, plan_figure_data
-from fedplan.figures.cost_panel import LEVELS
-from fedplan.theory.constraints import Constraints
-from fedplan.theory.convergence import Bound
-from fedplan.theory.cost import Objective, Prices, predict
-from fedplan.theory.estimation import estimate_bound
-from fedplan.theory.fleet import Fleet, draw_fleet
-from fedplan.theory.frontier import compute_frontier
-from fedplan.theory.grid import cost_surface
-from fedplan.theory.pilots import Pilot
-from fedplan.theory.plan import Plan
-from fedplan.theory.planning import make_plan
+from fedplan.figures import Figure, draw_print, draw_screen, plan_figure_data
+from fedplan.figures.cost_view import CostView
+from fedplan.figures.frontier import FrontierView
+from fedplan.figures.plan import plan_views
+from fedplan.figures.spec import Contours, Line, Shaded
+from fedplan.figures.style import LEVELS
+from fedplan.planning.frontier import compute_frontier
+from fedplan.planning.predict import predict
+from fedplan.planning.surface import cost_surface
+
+Views = tuple[FrontierView, CostView]
+
+
+def views_of(
+    fleet: Fleet, bound: Bound, plan: Plan, *, energy_weight: float = 0.0, **limits: Constraints
+) -> Views:
+    return plan_views(fleet, bound, plan, Objective.weighted(energy_weight), **limits)
 
 
 def test_the_frontier_and_the_cost_are_the_library_s_own(
-    fleet: Fleet, bound: Bound, plan: Plan, plan_data: PlanFigure
+    fleet: Fleet, bound: Bound, plan: Plan, views: Views
 ) -> None:
-    assert list(plan_data.frontier.points) == compute_frontier(fleet, bound)
-    cost = plan_data.cost
+    frontier, cost = views
+    assert list(frontier.points) == compute_frontier(fleet, bound)
     surface = cost_surface(
         fleet, bound, Objective.weighted(0.3), cost.clients_per_round, cost.local_steps
     )
@@ -38,24 +51,25 @@ def test_the_frontier_and_the_cost_are_the_library_s_own(
     assert cost.allowed.all()
 
 
-def test_marks_are_the_plan_and_its_alternatives(plan: Plan, plan_data: PlanFigure) -> None:
-    chosen, *others = plan_data.frontier.marks
+def test_marks_are_the_plan_and_its_alternatives(plan: Plan, views: Views) -> None:
+    frontier, cost = views
+    chosen, *others = frontier.marks
     assert plan.prediction is not None
     assert chosen.label == "fedplan: K=24, E=24"
     assert (chosen.time_s, chosen.energy_j) == (plan.prediction.time_s, plan.prediction.energy_j)
     assert [mark.name for mark in others] == [other.name for other in plan.alternatives]
     assert others[0].role == "paper"
     assert others[0].legend == "the paper's method: K=7, E=29 (+26%)"
-    assert plan_data.cost.marks == plan_data.frontier.marks
+    assert cost.marks == frontier.marks
 
 
-def test_titles_say_what_was_chosen_and_by_which_cost(plan_data: PlanFigure) -> None:
+def test_titles_say_what_was_chosen_and_by_which_cost(plan_data: Figure) -> None:
     assert plan_data.title == "24 of 100 clients per round, 24 local steps: 20.6 min, 213 J"
-    assert plan_data.cost.title == "Extra cost of other settings (energy weight 0.3)"
+    assert plan_data.panels[1].title == "Extra cost of other settings (energy weight 0.3)"
 
 
-def test_an_alternative_ten_times_out_does_not_squash_the_frontier(plan_data: PlanFigure) -> None:
-    frontier = plan_data.frontier
+def test_an_alternative_ten_times_out_does_not_squash_the_frontier(views: Views) -> None:
+    frontier, _ = views
     hidden = [mark.name for mark in frontier.marks if not frontier.shows(mark)]
     assert hidden == ["all clients, one step"]
     for axis, values in (
@@ -65,16 +79,16 @@ def test_an_alternative_ten_times_out_does_not_squash_the_frontier(plan_data: Pl
         assert axis.share(max(values)) - axis.share(min(values)) > 0.4
 
 
-def test_contours_are_those_that_the_costs_cross(plan_data: PlanFigure) -> None:
-    cost = plan_data.cost
+def test_contours_are_those_that_the_costs_cross(views: Views) -> None:
+    _, cost = views
     assert cost.levels == (0.01, 0.05, 0.2, 1.0)
     bands = cost.bands(cost.extra_cost)
     for place, level in enumerate(cost.levels):
         np.testing.assert_array_equal(bands >= place, cost.extra_cost >= level)
 
 
-def test_the_smooth_map_goes_through_the_computed_costs(plan_data: PlanFigure) -> None:
-    cost = plan_data.cost
+def test_the_smooth_map_goes_through_the_computed_costs(views: Views) -> None:
+    _, cost = views
     clients, steps, extra_cost = cost.smooth(points=300)
     near_plan = np.abs(clients - 24).argmin(), np.abs(steps - 24).argmin()
     assert abs(extra_cost[near_plan]) < 0.002
@@ -83,32 +97,33 @@ def test_the_smooth_map_goes_through_the_computed_costs(plan_data: PlanFigure) -
 
 def test_the_paper_s_plan_is_priced_like_the_others(fleet: Fleet, bound: Bound) -> None:
     plan = make_plan(fleet, bound, energy_weight=0.3, method="paper")
-    data = plan_figure_data(fleet, bound, plan, energy_weight=0.3)
-    chosen, *others = data.frontier.marks
-    exact = predict(fleet, bound, Objective.weighted(0.3), *plan.setting)
+    frontier, cost = views_of(fleet, bound, plan, energy_weight=0.3)
+    chosen, *others = frontier.marks
+    exact = predict(fleet, bound, Objective.weighted(0.3), *plan.setting.pair)
     assert (chosen.time_s, chosen.label) == (exact.time_s, "the paper's method: K=7, E=29")
     assert [mark.name for mark in others].count("the paper's method") == 0
-    assert min(data.cost.levels) == -0.2  # the optimum is 21% cheaper
+    assert min(cost.levels) == -0.2  # the optimum is 21% cheaper
 
 
 def test_an_estimate_stands_for_its_bound_and_reach(fleet: Fleet, pilots: list[Pilot]) -> None:
     estimate = estimate_bound(pilots, 100)
     plan = make_plan(fleet, estimate)
     data = plan_figure_data(fleet, estimate, plan)
+    frontier, cost = views_of(fleet, estimate, plan)
     reach = estimate.within_reach(Constraints()).max_local_steps
-    assert reach is not None and data.cost.local_steps[-1] <= reach
-    assert "the pilots' descent" in data.frontier.note and data.title.endswith("(pilots' descent)")
-    assert data.frontier.time.label.startswith("time of the pilots' descent")
-    assert "exact optimum" in [mark.name for mark in data.frontier.marks]
+    assert reach is not None and cost.local_steps[-1] <= reach
+    assert "the pilots' descent" in data.note and data.title.endswith("(pilots' descent)")
+    assert data.panels[0].x.label.startswith("time of the pilots' descent")
+    assert "exact optimum" in [mark.name for mark in frontier.marks]
 
 
 def test_a_robust_choice_past_the_predicting_bound_s_steps_is_on_the_grid(fleet: Fleet) -> None:
     bound, other = Bound(a0=9.0, b0=1.0), Bound(a0=40_000.0, b0=1.0)
     plan = make_plan(fleet, bound, plausible=[bound, other])
-    data = plan_figure_data(fleet, bound, plan)
-    assert plan.setting[1] > bound.fewest_rounds_steps()
-    assert data.cost.has(data.cost.marks[0])
-    assert 0.0 in data.cost.extra_cost
+    _, cost = views_of(fleet, bound, plan)
+    assert plan.setting.pair[1] > bound.fewest_rounds_steps()
+    assert cost.has(cost.marks[0])
+    assert 0.0 in cost.extra_cost
 
 
 def test_a_robust_choice_may_leave_no_frontier(fleet: Fleet) -> None:
@@ -116,8 +131,9 @@ def test_a_robust_choice_may_leave_no_frontier(fleet: Fleet) -> None:
     limits = Constraints(deadline_s=100.0)
     request = {"plausible": [likely, hopeful], "regret_quantile": 0.5, "constraints": limits}
     plan = make_plan(fleet, likely, **request)
+    frontier, cost = views_of(fleet, likely, plan, constraints=limits)
+    assert frontier.points == () and not cost.allowed.any()
     data = plan_figure_data(fleet, likely, plan, constraints=limits)
-    assert data.frontier.points == () and not data.cost.allowed.any()
     draw_print(data)
     draw_screen(data)
 
@@ -129,49 +145,63 @@ def test_prices_and_carbon_name_their_unit(fleet: Fleet, bound: Bound) -> None:
     ):
         plan = make_plan(fleet, bound, prices=prices)
         data = plan_figure_data(fleet, bound, plan, prices=prices)
-        assert data.cost.title == f"Extra cost of other settings ({unit})"
-        assert data.cost.extra_cost.min() == 0.0
+        assert data.panels[1].title == f"Extra cost of other settings ({unit})"
+        _, cost = plan_views(fleet, bound, plan, prices.objective())
+        assert cost.extra_cost.min() == 0.0
 
 
 def test_settings_over_a_limit_are_marked(fleet: Fleet, bound: Bound) -> None:
     limits = Constraints(deadline_s=1300.0)
     plan = make_plan(fleet, bound, energy_weight=0.9, constraints=limits)
-    data = plan_figure_data(fleet, bound, plan, energy_weight=0.9, constraints=limits)
-    assert not data.cost.allowed.all()
-    assert data.frontier.deadline_s == 1300.0
-    assert max(point.time_s for point in data.frontier.points) <= 1300.0
-    assert data.frontier.marks[1].legend.endswith("over a limit)")
+    frontier, cost = views_of(fleet, bound, plan, energy_weight=0.9, constraints=limits)
+    assert not cost.allowed.all()
+    (over,) = [part for part in cost.panel().parts if isinstance(part, Shaded)]
+    np.testing.assert_array_equal(over.inside, ~cost.allowed)
+    assert frontier.limits() == [("x", 1300.0, "deadline: 21.7 min")]
+    assert max(point.time_s for point in frontier.points) <= 1300.0
+    assert frontier.marks[1].legend.endswith("over a limit)")
 
 
 def test_without_energies_only_time_differs(bound: Bound) -> None:
     fleet = draw_fleet(50, step_time_s=(0.1, 0.03), comm_time_s=(2.0, 0.7))
     plan = make_plan(fleet, bound, energy_weight=1.0)
-    data = plan_figure_data(fleet, bound, plan, energy_weight=1.0)
-    assert data.frontier.energy.all_zero
-    assert data.cost.title == "Extra time of other settings (cost is 0)"
-    assert data.cost.extra_cost.max() > 1
+    frontier, cost = views_of(fleet, bound, plan, energy_weight=1.0)
+    assert frontier.energy.all_zero
+    assert cost.title == "Extra time of other settings (cost is 0)"
+    assert cost.extra_cost.max() > 1
 
 
 def test_a_fleet_of_one_has_a_curve(bound: Bound) -> None:
     fleet = Fleet(step_time_s=0.1, comm_time_s=2.0, step_energy_j=1.0)
     plan = make_plan(fleet, bound, energy_weight=0.3)
-    cost = plan_figure_data(fleet, bound, plan, energy_weight=0.3).cost
-    curve = cost.curve()
-    assert not cost.is_map
-    assert curve.x.label == "local steps E"
-    assert curve.places[0] == (plan.setting[1], 1.0)
-    assert curve.ratio.min() == 1.0
+    _, cost = views_of(fleet, bound, plan, energy_weight=0.3)
+    panel = cost.panel()
+    curve, chosen = panel.parts[:2]
+    assert not cost.is_map and isinstance(curve, Line)
+    assert panel.x.label == "local steps E"
+    assert (chosen.x[0], chosen.y[0]) == (plan.setting.pair[1], 1.0)
+    assert curve.y.min() == 1.0
+
+
+def test_the_map_and_its_scale_are_the_costs(views: Views, plan_data: Figure) -> None:
+    _, cost = views
+    contours = plan_data.panels[1].parts[0]
+    assert isinstance(contours, Contours)
+    assert contours.levels == ("+1%", "+5%", "+20%", "+100%")
+    assert len(contours.colours) == len(contours.levels) + 1
+    assert contours.steps.shape == (contours.y.size, contours.x.size)
+    assert (contours.x[[0, -1]].round() == cost.local_steps[[0, -1]]).all()
 
 
 def test_grids_stay_small(bound: Bound) -> None:
     large = draw_fleet(20_001, step_time_s=(0.1, 0.03), comm_time_s=(2.0, 0.7))
     plan = make_plan(large, bound)
-    rows, columns = plan_figure_data(large, bound, plan).cost.extra_cost.shape
+    rows, columns = views_of(large, bound, plan)[1].extra_cost.shape
     assert rows <= 24 and columns <= 16
     fleet = draw_fleet(5_000, step_time_s=(0.1, 0.03), comm_time_s=(2.0, 0.7))
-    cost = plan_figure_data(fleet, bound, make_plan(fleet, bound)).cost
+    _, cost = views_of(fleet, bound, make_plan(fleet, bound))
     assert max(cost.extra_cost.shape) <= 60
-    assert make_plan(fleet, bound).setting[0] in cost.clients_per_round
+    assert make_plan(fleet, bound).setting.pair[0] in cost.clients_per_round
 
 
 def test_a_hundred_devices_take_less_than_a_second(fleet: Fleet, bound: Bound, plan: Plan) -> None:
@@ -210,8 +240,9 @@ def test_any_plan_has_a_figure(
     )
     bound = Bound(a0=ratio, b0=1.0, c0=sampling)
     plan = make_plan(fleet, bound, energy_weight=weight)
-    data = plan_figure_data(fleet, bound, plan, energy_weight=weight)
-    assert data.frontier.shows(data.frontier.marks[0])
-    assert data.cost.extra_cost.min() >= -1e-9
-    assert set(data.cost.levels) <= set(LEVELS)
-    assert np.isfinite(data.cost.extra_cost).all()
+    assert plan_figure_data(fleet, bound, plan, energy_weight=weight).panels
+    frontier, cost = views_of(fleet, bound, plan, energy_weight=weight)
+    assert frontier.shows(frontier.marks[0])
+    assert cost.extra_cost.min() >= -1e-9
+    assert set(cost.levels) <= set(LEVELS)
+    assert np.isfinite(cost.extra_cost).all()

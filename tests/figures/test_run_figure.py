@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fedplan.core.records import RoundRecord, RunRecord, Status
 from fedplan.errors import InputError
-from fedplan.figures import draw_print, draw_screen, run_figure_data
-from fedplan.records import RoundRecord, RunRecord, Status
+from fedplan.figures import Panel, draw_print, draw_screen, run_figure_data
+from fedplan.figures.spec import Line
+from fedplan.participation import uniform
 
 
 def run_of(
@@ -28,13 +30,22 @@ def run_of(
         )
         for r, loss in enumerate(losses)
     )
-    return RunRecord(clients_per_round=3, local_steps=7, seed=seed, status=status, rounds=rounds)
+    return RunRecord(setting=uniform(3, 7), seed=seed, status=status, rounds=rounds)
+
+
+def lines_of(panel: Panel) -> list[Line]:
+    """The lines of the runs."""
+    return [line for line in panel.lines if not line.name.startswith(("median", "target"))]
+
+
+def median_of(panel: Panel) -> Line | None:
+    return next((line for line in panel.lines if line.name == "median"), None)
 
 
 def test_panels_are_those_the_runs_have_numbers_for() -> None:
     def labels(**costs: float) -> list[str]:
         data = run_figure_data([run_of([2.0, 1.0], **costs)], name="mine")
-        return [panel.quantity.label for panel in data.panels]
+        return [panel.x.label for panel in data.panels]
 
     assert labels() == ["round"]
     assert labels(seconds=400.0) == ["round", "time (min)"]
@@ -45,9 +56,9 @@ def test_a_line_is_the_losses_at_their_rounds_seconds_and_joules() -> None:
     run = run_of([2.0, None, 1.0, 0.5], seconds=3.0, joules=2.0)
     rounds, time, energy = run_figure_data([run], name="mine").panels
     for panel, at in ((rounds, [0, 2, 3]), (time, [0, 6, 9]), (energy, [0, 4, 6])):
-        (line,) = panel.lines
-        assert line.at.tolist() == at and line.losses.tolist() == [2.0, 1.0, 0.5]
-        assert panel.median.size == 0  # one run is its own median
+        (line,) = lines_of(panel)
+        assert line.x.tolist() == at and line.y.tolist() == [2.0, 1.0, 0.5]
+        assert median_of(panel) is None  # one run is its own median
 
 
 def test_the_median_keeps_the_last_loss_of_runs_that_ended_and_ends_with_half_of_them() -> None:
@@ -57,34 +68,39 @@ def test_the_median_keeps_the_last_loss_of_runs_that_ended_and_ends_with_half_of
         run_of([4.0, 3.5, 3.0, 1.0], 2, "target"),
     ]
     panel = run_figure_data(runs, name="mine", target_loss=1.0).panels[0]
-    assert panel.median_at.tolist() == [0, 1, 2] and panel.median.tolist() == [4.0, 3.0, 1.0]
+    median = median_of(panel)
+    assert median is not None
+    assert median.x.tolist() == [0, 1, 2] and median.y.tolist() == [4.0, 3.0, 1.0]
 
 
 def test_a_run_that_diverged_counts_as_infinite() -> None:
     good = [run_of([4.0, 2.0, 1.0], seed) for seed in (0, 1)]
     panel = run_figure_data([*good, run_of([4.0], 2, "diverged")], name="mine").panels[0]
-    assert [line.diverged for line in panel.lines] == [False, False, True]
-    assert panel.median.tolist() == [4.0, 2.0, 1.0]
+    assert [line.name == "diverged" for line in lines_of(panel)] == [False, False, True]
+    median = median_of(panel)
+    assert median is not None and median.y.tolist() == [4.0, 2.0, 1.0]
     most = run_figure_data([good[0], *[run_of([4.0], s, "diverged") for s in (1, 2)]], name="mine")
-    assert most.panels[0].median.size == 0
+    assert median_of(most.panels[0]) is None
 
 
 def test_everything_is_on_the_axes() -> None:
     runs = [run_of([2.3, 9.0, 0.4 + s / 10], s, seconds=50.0 + s) for s in range(4)]
     data = run_figure_data(runs, name="mine", target_loss=0.1)
-    assert data.loss.has(9.0) and data.loss.has(0.1) and data.loss.log
     for panel in data.panels:
-        assert all(panel.quantity.has(at) for line in panel.lines for at in line.at.tolist())
-    assert data.title == "mine: K=3, E=7" and data.run_name == "4 runs, one a seed"
+        assert panel.y.has(9.0) and panel.y.has(0.1) and panel.y.log
+        assert all(panel.x.has(at) for line in lines_of(panel) for at in line.x.tolist())
+        assert {line.name for line in lines_of(panel)} == {"4 runs, one for each seed"}
+    assert data.title == "mine: K=3, E=7"
 
 
 def test_long_runs_are_thinned_but_keep_their_ends() -> None:
     losses: list[float | None] = [float(x) for x in np.geomspace(2.0, 0.1, 5001)]
     panel = run_figure_data([run_of(losses, s) for s in range(3)], name="mine").panels[0]
-    for line in panel.lines:
-        assert len(line.at) == 1000 and line.at[[0, -1]].tolist() == [0, 5000]
-    assert len(panel.median_at) == 1000 and (panel.median_at % 1 == 0).all()
-    assert panel.median[-1] == pytest.approx(0.1)
+    for line in lines_of(panel):
+        assert len(line.x) == 1000 and line.x[[0, -1]].tolist() == [0, 5000]
+    median = median_of(panel)
+    assert median is not None and len(median.x) == 1000 and (median.x % 1 == 0).all()
+    assert median.y[-1] == pytest.approx(0.1)
 
 
 @pytest.mark.parametrize("seeds", [1, 2, 3, 50])
@@ -99,11 +115,13 @@ def test_both_drawings_show_every_run_the_median_and_the_target(
     figure.draw_without_rendering()
     assert len(figure.axes) == len(data.panels) == 1 + len(costs)
     assert all(len(axes.lines) == expected for axes in figure.axes)
-    names = [data.run_name, *(["median"] if seeds > 2 else []), "target 0.9"]
+    name = "seed 0" if seeds == 1 else f"{seeds} runs, one for each seed"
+    names = [name, *(["median"] if seeds > 2 else []), "target 0.9"]
     assert [text.get_text() for text in figure.legends[0].get_texts()] == names
     screen = draw_screen(data)
     assert len(screen.data) == expected * len(data.panels)
-    assert [trace.name for trace in screen.data if trace.showlegend] == names
+    explained = sorted((t.legendrank, t.name) for t in screen.data if t.showlegend)
+    assert [name for _, name in explained] == names
 
 
 def test_runs_that_got_nowhere_are_drawn_too() -> None:

@@ -10,13 +10,16 @@ import numpy as np
 import pytest
 
 from fedplan.errors import InputError
-from fedplan.figures import StudyFigure, draw_print, draw_screen, study_figure_data
+from fedplan.figures import Figure, Panel, draw_print, draw_screen, study_figure_data
+from fedplan.figures.cost_view import CostView
+from fedplan.figures.spec import Bars, Interval, Line, Points, Texts
+from fedplan.figures.study import study_costs
+from fedplan.participation.uniform import round_energy_j, round_time_s
+from fedplan.planning.descent_surface import cheapest_setting, descent_surface
 from fedplan.store import Store
 from fedplan.studies import read_study
 from fedplan.studies.building import Experiment, build_experiment
 from fedplan.studies.workflow import Outcome, run_study
-from fedplan.theory.cost import round_energy_j, round_time_s
-from fedplan.theory.descent_surface import cheapest_setting, descent_surface
 
 PAPER = ("pilots=paper", "pairs=[[5, 10], [10, 20], [15, 60]]", "upper-loss=1.8", "lower-loss=0.9")
 CASES = {
@@ -43,7 +46,7 @@ def studies(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Experim
     return done
 
 
-def figure_of(experiment: Experiment, outcome: Outcome, **others: Any) -> StudyFigure:
+def figure_of(experiment: Experiment, outcome: Outcome, **others: Any) -> Figure:
     measured = outcome.measured
     assert experiment.fleet is not None and experiment.stop.target_loss is not None
     return study_figure_data(
@@ -64,49 +67,71 @@ def figure_of(experiment: Experiment, outcome: Outcome, **others: Any) -> StudyF
     )
 
 
+def panels_of(data: Figure) -> dict[str, Panel]:
+    return {panel.name: panel for panel in data.panels}
+
+
+def costs_of(
+    experiment: Experiment, outcome: Outcome, others: dict[str, tuple[int, int] | None]
+) -> CostView:
+    assert experiment.fleet is not None and outcome.setting is not None
+    problem = experiment.fleet, experiment.objective, experiment.constraints, outcome.descent
+    found = study_costs(*problem, outcome.setting, outcome.pilots, others)
+    assert found is not None
+    return found
+
+
 def test_pilots_are_shown_as_measured_and_as_fitted(studies: Any) -> None:
     experiment, outcome = studies["demo"]
-    panel = figure_of(experiment, outcome).pilots
-    assert panel is not None and panel.fitted and panel.loss.log
-    assert panel.target_loss == experiment.stop.target_loss
-    assert len({line.name for line in panel.lines}) == len(panel.lines)
-    for run, line in zip(outcome.pilots, panel.lines, strict=True):
+    panel = panels_of(figure_of(experiment, outcome))["pilots"]
+    assert panel.y.log
+    *lines, dashed, target = panel.lines
+    assert dashed.name == "fitted, to the target"
+    assert set(target.y) == {experiment.stop.target_loss}
+    assert len({line.name for line in lines}) == len(lines)
+    fits = {part.group: part for part in panel.parts if isinstance(part, Line) and part.group}
+    for run, line in zip(outcome.pilots, lines, strict=True):
         assert line.name.startswith(f"K={run.clients_per_round}, E={run.local_steps}")
-        assert line.measured.losses.tolist() == list(run.losses)
-        expected = outcome.descent.rounds(run.clients_per_round, run.local_steps, line.fit)
-        assert line.fit_at == pytest.approx(expected)
-        assert line.fit[-1] == pytest.approx(experiment.stop.target_loss)
-        assert (np.diff(line.fit_at) > 0).all() and (np.diff(line.fit) < 0).all()
+        assert line.y.tolist() == list(run.losses)
+        fit = fits[line.name]
+        expected = outcome.descent.rounds(run.clients_per_round, run.local_steps, fit.y)
+        assert fit.x == pytest.approx(expected)
+        assert fit.y[-1] == pytest.approx(experiment.stop.target_loss)
+        assert (np.diff(fit.x) > 0).all() and (np.diff(fit.y) < 0).all()
 
 
 def test_training_shows_the_prediction_and_the_mean_that_was_measured(studies: Any) -> None:
     experiment, outcome = studies["demo"]
-    panel = figure_of(experiment, outcome).training
-    assert panel is not None and panel.predicted is not None
-    assert panel.measured == pytest.approx(outcome.measured.rounds)
-    assert (panel.predicted.low, panel.predicted.high) == outcome.forecast.rounds_interval
-    assert panel.predicted.median == outcome.forecast.prediction.expected_rounds
-    assert [line.seed for line in panel.lines] == [run.seed for run in outcome.measured.runs]
+    panel = panels_of(figure_of(experiment, outcome))["training"]
+    (predicted,) = [part for part in panel.parts if isinstance(part, Interval)]
+    median, measured = [part for part in panel.parts if isinstance(part, Points)]
+    assert measured.x[0] == pytest.approx(outcome.measured.rounds)
+    assert (predicted.low, predicted.high) == outcome.forecast.rounds_interval
+    assert median.x[0] == outcome.forecast.prediction.expected_rounds
+    *runs, mean, _ = panel.lines
+    seeds = [f"seed {run.seed}" for run in outcome.measured.runs]
+    assert [line.hover.split(",")[0] for line in runs] == seeds
     # The mean line comes to the target where the runs do on average, to within a round.
-    assert panel.mean[-1] == pytest.approx(experiment.stop.target_loss)
-    assert panel.mean_at[-1] == pytest.approx(outcome.measured.rounds, abs=1.0)
-    assert (np.diff(panel.mean_at) >= 0).all()
-    assert panel.rounds.has(panel.predicted.high) and panel.rounds.has(panel.measured)
+    assert mean.y[-1] == pytest.approx(experiment.stop.target_loss)
+    assert mean.x[-1] == pytest.approx(outcome.measured.rounds, abs=1.0)
+    assert (np.diff(mean.x) >= 0).all()
+    assert panel.x.has(predicted.high) and panel.x.has(float(measured.x[0]))
 
 
 def test_the_surface_is_the_fitted_cost_over_the_lowest(studies: Any) -> None:
     experiment, outcome = studies["demo"]
     fleet, objective, descent = experiment.fleet, experiment.objective, outcome.descent
-    panel = figure_of(experiment, outcome, paper=(20, 12), best_measured=(5, 40)).cost
-    assert panel is not None and panel.clients.log and panel.steps.log
+    others = {"the paper's method": (20, 12), "best measured": (5, 40)}
+    view = costs_of(experiment, outcome, others)
+    assert view.clients.log and view.steps.log
     lowest = cheapest_setting(fleet, descent, objective)
     assert lowest is not None
-    surface = descent_surface(fleet, descent, objective, panel.clients_per_round, panel.local_steps)
+    surface = descent_surface(fleet, descent, objective, view.clients_per_round, view.local_steps)
     near = surface.cost < 40 * lowest.cost
     expected = surface.cost[near] / lowest.cost - 1
-    assert panel.extra_cost[near] == pytest.approx(expected) and panel.extra_cost.min() >= -1e-12
+    assert view.extra_cost[near] == pytest.approx(expected) and view.extra_cost.min() >= -1e-12
     places = {
-        (mark.name, mark.role): (mark.clients_per_round, mark.local_steps) for mark in panel.marks
+        (mark.name, mark.role): (mark.clients_per_round, mark.local_steps) for mark in view.marks
     }
     assert places["chosen", "chosen"] == outcome.setting
     found = (lowest.clients_per_round, lowest.local_steps)
@@ -114,8 +139,10 @@ def test_the_surface_is_the_fitted_cost_over_the_lowest(studies: Any) -> None:
     assert places["the paper's method", "paper"] == (20, 12)
     assert places["best measured", "other"] == (5, 40)
     pilots = [(run.clients_per_round, run.local_steps) for run in outcome.pilots]
-    marked = [(m.clients_per_round, m.local_steps) for m in panel.marks if m.role == "pilot"]
-    assert marked == pilots and all(panel.has(mark) for mark in panel.marks)
+    marked = [(m.clients_per_round, m.local_steps) for m in view.marks if m.role == "pilot"]
+    assert marked == pilots and all(view.has(mark) for mark in view.marks)
+    drawn = panels_of(figure_of(experiment, outcome, paper=(20, 12), best_measured=(5, 40)))["cost"]
+    assert drawn.title == view.title and drawn.words == view.panel().words
 
 
 @pytest.mark.parametrize("case", ["demo", "a deadline", "energy"])
@@ -142,18 +169,22 @@ def test_the_bill_has_what_pilots_and_training_cost(studies: Any) -> None:
     expected = outcome.forecast.prediction.expected_rounds
     near = replace(outcome.forecast, rounds_interval=(0.7 * expected, 1.5 * expected))
     outcome = replace(outcome, forecast=near)
-    panel = figure_of(experiment, outcome).bill
-    pilots, predicted, measured = panel.bars
-    assert panel.cost.label == f"cost ({experiment.objective.unit})"
-    assert pilots.cost == outcome.pilots_bill.cost and not pilots.predicted
-    assert measured.cost == outcome.measured.bill.cost
-    assert predicted.cost == outcome.forecast.prediction.cost
-    assert predicted.interval == outcome.forecast.interval(predicted.cost)
-    for bar in panel.bars:
-        time, energy = panel.text(bar).splitlines()[1].split(", ")
+    panel = panels_of(figure_of(experiment, outcome))["bill"]
+    pilots, predicted, measured = [part for part in panel.parts if isinstance(part, Bars)]
+    (whisker,) = [part for part in panel.parts if isinstance(part, Interval)]
+    (written,) = [part for part in panel.parts if isinstance(part, Texts)]
+    assert panel.x.label == f"cost ({experiment.objective.unit})"
+    assert panel.y.names == ("pilots", "training,\npredicted", "training,\nmeasured")
+    assert pilots.end[0] == outcome.pilots_bill.cost and not pilots.hatched
+    assert measured.end[0] == outcome.measured.bill.cost and not measured.hatched
+    assert predicted.end[0] == outcome.forecast.prediction.cost and predicted.hatched
+    ends = outcome.forecast.interval(outcome.forecast.prediction.cost)
+    assert (whisker.low, whisker.high) == pytest.approx(ends)
+    assert written.x.tolist() == [pilots.end[0], whisker.high, measured.end[0]]
+    for text, end in zip(written.texts, written.x.tolist(), strict=True):
+        time, energy = text.splitlines()[1].split(", ")
         assert time.endswith((" s", " min")) and energy.endswith(" J")
-        assert panel.end(bar) == max(bar.cost, *(bar.interval or (0.0,)), 0.0)
-        assert panel.cost.has(panel.end(bar)) and not panel.goes_on(bar)
+        assert panel.x.has(end) and not text.startswith("→")
 
 
 def test_a_prediction_far_beyond_what_was_paid_does_not_squash_the_bill(studies: Any) -> None:
@@ -161,40 +192,50 @@ def test_a_prediction_far_beyond_what_was_paid_does_not_squash_the_bill(studies:
     low, _ = outcome.forecast.rounds_interval
     far = replace(outcome.forecast, rounds_interval=(low, 1e9))
     data = figure_of(experiment, replace(outcome, forecast=far))
-    predicted, measured = data.bill.bars[1:]
-    assert data.bill.goes_on(predicted) and data.bill.text(predicted).startswith("→")
-    assert data.bill.end(predicted) < 7 * measured.cost
-    assert data.training is not None and data.training.predicted is not None
-    assert data.training.predicted.name.endswith("to 1e+09)")
-    assert data.training.rounds.high < 7 * max(run.num_rounds for run in outcome.measured.runs)
+    bill, training = panels_of(data)["bill"], panels_of(data)["training"]
+    (written,) = [part for part in bill.parts if isinstance(part, Texts)]
+    assert written.texts[1].startswith("→")
+    assert written.x[1] < 7 * outcome.measured.bill.cost
+    (predicted,) = [part for part in training.parts if isinstance(part, Interval)]
+    assert predicted.name.endswith("to 1e+09)")
+    assert training.x.high < 7 * max(run.num_rounds for run in outcome.measured.runs)
     draw_print(data).draw_without_rendering()
     assert len(draw_screen(data).data) > 0
 
 
 def test_joules_are_left_out_where_there_are_none(studies: Any) -> None:
     experiment, outcome = studies["demo"]
-    bar = figure_of(experiment, outcome).bill.bars[0]
-    assert "J" in bar.text(with_energy=True) and "J" not in bar.text(with_energy=False)
+    begun = replace(outcome, forecast=None, measured=None)
+    free = replace(begun, pilots_bill=replace(outcome.pilots_bill, energy_j=0.0))
+    with_energy, without = (
+        panels_of(figure_of(experiment, one))["bill"].words for one in (begun, free)
+    )
+    assert " J" in with_energy and " J" not in without
 
 
 def test_what_a_study_did_not_come_to_is_left_out(studies: Any) -> None:
-    def panels(case: str) -> tuple[bool, bool, int]:
-        data = figure_of(*studies[case])
-        return data.training is not None, data.cost is not None, len(data.bill.bars)
+    def panels(case: str) -> tuple[list[str], int]:
+        found = panels_of(figure_of(*studies[case]))
+        return [*found], len(found["bill"].y.names)
 
-    assert panels("demo") == (True, True, 3)
-    assert panels("the paper's pilots") == (True, False, 2)
-    assert panels("out of reach") == panels("infeasible") == (False, False, 1)
+    assert panels("demo") == (["pilots", "training", "cost", "bill"], 3)
+    assert panels("the paper's pilots") == (["pilots", "training", "bill"], 2)
+    assert panels("out of reach") == panels("infeasible") == (["pilots", "bill"], 1)
     paper = figure_of(*studies["the paper's pilots"])
-    assert paper.rows == (2, 1) and paper.pilots is not None and not paper.pilots.fitted
-    assert paper.training is not None and paper.training.predicted is None
+    assert [len(row) for row in paper.rows] == [2, 1]
+    found = panels_of(paper)
+    assert "fitted" not in found["pilots"].words
+    assert not any(isinstance(part, Interval) for part in found["training"].parts)
 
 
 def test_training_that_did_not_arrive_is_not_said_to_have(studies: Any) -> None:
-    data = figure_of(*studies["not reached"])
-    assert data.training is not None and data.training.measured is None
-    assert data.training.mean.size and data.training.mean[-1] > data.training.target_loss
-    assert data.bill.bars[-1].name == "training,\nnot reached"
+    experiment, outcome = studies["not reached"]
+    found = panels_of(figure_of(experiment, outcome))
+    training = found["training"]
+    assert "measured" not in " ".join(part.name for part in training.parts)
+    (mean,) = [line for line in training.lines if line.name == "their mean"]
+    assert mean.y[-1] > experiment.stop.target_loss
+    assert found["bill"].y.names[-1] == "training,\nnot reached"
 
 
 @pytest.mark.parametrize("case", CASES)

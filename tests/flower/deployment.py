@@ -21,7 +21,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from fedplan.records import RunRecord
+from fedplan.core.records import RunRecord
 from fedplan.store import Store
 from fedplan.studies.keys import PlanningTable
 

@@ -21,9 +21,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedplan import InputError
+from fedplan.core.records import Stop
 from fedplan.flower.border import Layout, Rejected, clean
 from fedplan.flower.rounds import RoundRules
-from fedplan.records import Stop
+from fedplan.participation import uniform
 
 VILLAIN = 7  # a client of the first round with seed 1 and all clients
 
@@ -171,9 +172,9 @@ HOSTILE = {
 def test_a_hostile_reply_is_refused_and_another_client_takes_its_place(federation, kind):
     tamper, reason = HOSTILE[kind]
     runner = federation.runner(rules=RoundRules(deadline_s=20.0))
-    runner.run(10, 3, Stop(max_rounds=1), seed=1)  # how many examples others have is known now
+    runner.run(uniform(10, 3), Stop(max_rounds=1), seed=1)  # others' examples are known now
     federation.node_of(VILLAIN).tamper = tamper
-    run = runner.run(10, 3, Stop(max_rounds=4), seed=1)
+    run = runner.run(uniform(10, 3), Stop(max_rounds=4), seed=1)
     assert run.status == "rounds"
     refused = [one for r in run.rounds for one in r.observations if one.problem]
     assert refused and {one.client for one in refused} == {VILLAIN}
@@ -198,7 +199,7 @@ def test_a_hostile_reply_is_refused_and_another_client_takes_its_place(federatio
 )
 def test_a_hostile_evaluation_is_left_out(federation, changes):
     runner = federation.runner(evaluate=None)
-    runner.run(5, 3, Stop(max_rounds=1), seed=1)
+    runner.run(uniform(5, 3), Stop(max_rounds=1), seed=1)
 
     def tamper(_, reply):
         for key, value in changes.items():
@@ -206,9 +207,9 @@ def test_a_hostile_evaluation_is_left_out(federation, changes):
         return reply
 
     federation.node_of(VILLAIN).tamper_evaluation = tamper
-    run = runner.run(5, 3, Stop(max_rounds=2), seed=1)
+    run = runner.run(uniform(5, 3), Stop(max_rounds=2), seed=1)
     federation.node_of(VILLAIN).tamper_evaluation = lambda *_: None
-    without = federation.runner(evaluate=None).run(5, 3, Stop(max_rounds=2), seed=1)
+    without = federation.runner(evaluate=None).run(uniform(5, 3), Stop(max_rounds=2), seed=1)
     assert run.status == "rounds" and run.losses == without.losses
 
 
@@ -219,7 +220,8 @@ def test_losses_that_most_clients_find_infinite_have_diverged(federation):
 
     for node in list(federation.grid.nodes.values())[:11]:
         node.tamper_evaluation = nan_loss
-    assert federation.runner(evaluate=None).run(5, 3, Stop(max_rounds=2)).status == "diverged"
+    run = federation.runner(evaluate=None).run(uniform(5, 3), Stop(max_rounds=2))
+    assert run.status == "diverged"
 
 
 def test_metrics_of_the_apps_own_do_no_harm(federation):
@@ -228,7 +230,7 @@ def test_metrics_of_the_apps_own_do_no_harm(federation):
         own = {"loss": 2.0, f"key-{place}": 1.0, "bad": math.nan, "list": [1.0]}
         node.tamper = with_metrics(**own)
     runner = federation.runner(report=lambda _, made: heard.append(made.metrics))
-    assert runner.run(5, 2, Stop(max_rounds=1)).status == "rounds"
+    assert runner.run(uniform(5, 2), Stop(max_rounds=1)).status == "rounds"
     assert heard == [{}, {"loss": pytest.approx(2.0)}]
 
 

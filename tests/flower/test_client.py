@@ -12,8 +12,9 @@ from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MetricRecord, Re
 from flwr.serverapp.strategy import FedAvg
 
 from fedplan import FedplanError, flower
+from fedplan.core.records import Stop
 from fedplan.flower import FlowerRunner, MeasuredClientApp, local_steps
-from fedplan.records import Stop
+from fedplan.participation import uniform
 
 
 def make_app(clock, train, **options):
@@ -32,7 +33,7 @@ def run_once(app, clock, nodes=2, **options):
     grid = InProcessGrid(app, {i: Node({"partition-id": i}) for i in range(nodes)}, clock)
     arrays = ArrayRecord({"w": Array(np.zeros(3))})
     runner = FlowerRunner(grid, arrays, evaluate=lambda *_: (1.0, None), clock=clock, **options)
-    return runner.run(nodes, 7, Stop(max_rounds=1))
+    return runner.run(uniform(nodes, 7), Stop(max_rounds=1))
 
 
 def test_training_is_timed_and_metered():

@@ -6,7 +6,7 @@ import pytest
 from flower.deployment import copy_of_example, deployed, kill, needs_proc, stored_runs, wait_until
 
 from fedplan.flower.journal import load_weights
-from fedplan.models.draws import draw_cohort
+from fedplan.participation.draws import pick
 
 pytestmark = [pytest.mark.slow, needs_proc]
 
@@ -96,7 +96,7 @@ def model(federation, study):
 
 def first_asked(clients):
     """One of the clients that round 1 asks first, and the others there are."""
-    one = int(draw_cohort(0, 1, NODES, clients)[0])
+    one = int(pick(0, 1, NODES, clients)[0])
     return one, tuple(sorted(set(range(NODES)) - {one}))
 
 

@@ -10,15 +10,16 @@ from flower.conftest import CLIENTS, make_federation
 from flower.federation import Node
 
 from fedplan import InputError
+from fedplan.core.records import Stop
 from fedplan.flower.rounds import RoundRules
-from fedplan.records import Stop
+from fedplan.participation import uniform
 
 
 def test_a_client_that_raises_once_is_asked_again_where_nobody_else_is_left(federation):
     failures = iter([True])
 
     federation.node_of(3).tamper = lambda _, reply: None if next(failures, False) else reply
-    clean = federation.runner().run(CLIENTS, 2, Stop(max_rounds=3), seed=1)
+    clean = federation.runner().run(uniform(CLIENTS, 2), Stop(max_rounds=3), seed=1)
     assert clean.status == "rounds" and clean.rounds[1].cohort == tuple(range(CLIENTS))
     problems = [one for one in clean.rounds[1].observations if one.problem]
     assert [one.client for one in problems] == [3] and "no answer" in problems[0].problem
@@ -28,7 +29,7 @@ def test_a_client_that_raises_once_is_asked_again_where_nobody_else_is_left(fede
 
 def test_an_app_that_raises_is_told_in_its_own_words(federation):
     federation.node_of(3).config["partition-id"] = "three"
-    run = federation.runner().run(CLIENTS, 2, Stop(max_rounds=1))
+    run = federation.runner().run(uniform(CLIENTS, 2), Stop(max_rounds=1))
     assert run.status == "unavailable" and "invalid literal for int()" in run.message
     assert "needs 20 answers, but got 19" in run.message and run.num_rounds == 0
 
@@ -37,7 +38,7 @@ def test_a_late_answer_is_not_used_and_does_not_leak_into_the_next_round(federat
     runner = federation.runner(rules=RoundRules(deadline_s=10.0))
     assert runner.num_clients == CLIENTS
     federation.node_of(5).comm_s = 30.0  # its answer comes while a later round is under way
-    run = runner.run(8, 2, Stop(max_rounds=12), seed=2)
+    run = runner.run(uniform(8, 2), Stop(max_rounds=12), seed=2)
     assert run.status == "rounds"
     assert all(5 not in record.cohort for record in run.rounds)
     asked = [one for record in run.rounds for one in record.observations if one.client == 5]
@@ -52,7 +53,7 @@ def test_a_round_may_count_with_fewer_answers(federation):
     runner = federation.runner(rules=rules)
     assert runner.num_clients == CLIENTS
     federation.node_of(5).comm_s = 30.0
-    run = runner.run(CLIENTS, 2, Stop(max_rounds=2))
+    run = runner.run(uniform(CLIENTS, 2), Stop(max_rounds=2))
     assert [len(record.cohort) for record in run.rounds[1:]] == [CLIENTS - 1] * 2
 
 
@@ -71,7 +72,7 @@ def test_a_reply_whose_upload_never_ends_holds_up_neither_others_nor_the_deadlin
 
     grid.pull_messages = pull_or_wait
     try:
-        run = runner.run(CLIENTS, 2, Stop(max_rounds=2))
+        run = runner.run(uniform(CLIENTS, 2), Stop(max_rounds=2))
     finally:
         ended.set()
     assert [len(record.cohort) for record in run.rounds[1:]] == [CLIENTS - 1] * 2
@@ -86,7 +87,7 @@ def test_repeats_are_bounded_and_the_model_is_as_it_was(federation):
     for partition in range(12):
         federation.node_of(partition).tamper = lambda *_: None
     runner = federation.runner(rules=RoundRules(deadline_s=5.0, max_repeats=2))
-    run = runner.run(10, 2, Stop(max_rounds=5), seed=1)
+    run = runner.run(uniform(10, 2), Stop(max_rounds=5), seed=1)
     assert run.status == "unavailable" and "no answer within 5 s" in run.message
     assert not runner.weights["weights"].any()
 
@@ -101,7 +102,7 @@ def test_clients_that_all_send_nan_have_diverged(federation):
 
     for node in federation.grid.nodes.values():
         node.tamper = explode
-    run = federation.runner().run(5, 2, Stop(max_rounds=5))
+    run = federation.runner().run(uniform(5, 2), Stop(max_rounds=5))
     assert run.status == "diverged" and run.num_rounds == 0
 
 
@@ -116,7 +117,7 @@ def test_nodes_that_leave_are_not_asked_and_those_that_come_are(federation):
         if told.record.round == 6:
             grid.nodes[5555] = Node({"partition-id": 4})  # came back with another id
 
-    run = federation.runner(report=report).run(17, 1, Stop(max_rounds=10), seed=3)
+    run = federation.runner(report=report).run(uniform(17, 1), Stop(max_rounds=10), seed=3)
     assert run.status == "rounds"
     present = [set(record.cohort) for record in run.rounds]
     assert all(not cohort & {1, 4, 9} for cohort in present[3:7])
@@ -132,7 +133,7 @@ def test_too_few_nodes_end_a_run_after_a_while(federation):
             del grid.nodes[node_id(grid, 0)]
 
     before = federation.clock.now()
-    run = federation.runner(report=report).run(CLIENTS, 1, Stop(max_rounds=10))
+    run = federation.runner(report=report).run(uniform(CLIENTS, 1), Stop(max_rounds=10))
     assert run.status == "unavailable" and run.num_rounds == 2
     assert "needs 20 clients, but after 10 s 19 are there" in run.message
     assert federation.clock.now() - before < 60
@@ -149,18 +150,18 @@ def test_nodes_that_come_within_the_wait_are_waited_for(federation):
             grid.nodes.update(late)
 
     federation.clock.sleep = arrive
-    assert federation.runner().run(CLIENTS, 1, Stop(max_rounds=1)).status == "rounds"
+    assert federation.runner().run(uniform(CLIENTS, 1), Stop(max_rounds=1)).status == "rounds"
 
 
 def test_more_clients_than_ever_come_are_refused(federation):
     with pytest.raises(InputError, match="num_clients=20"):
-        federation.runner().run(CLIENTS + 1, 1, Stop(max_rounds=1))
+        federation.runner().run(uniform(CLIENTS + 1, 1), Stop(max_rounds=1))
 
 
 def test_a_restart_of_every_node_changes_no_cohort(logistic, federation):
     stop = Stop(max_rounds=4)
-    one = federation.runner().run(6, 2, stop, seed=5)
-    other = make_federation(logistic, first_id=777).runner().run(6, 2, stop, seed=5)
+    one = federation.runner().run(uniform(6, 2), stop, seed=5)
+    other = make_federation(logistic, first_id=777).runner().run(uniform(6, 2), stop, seed=5)
     assert one == other
 
 
@@ -185,7 +186,7 @@ def test_a_node_that_is_silent_is_not_waited_for_and_takes_part_once_it_answers(
     assert runner.num_clients == CLIENTS - 1
     silent.nameless = False
     federation.clock.sleep(60)
-    runner.run(2, 1, Stop(max_rounds=3))
+    runner.run(uniform(2, 1), Stop(max_rounds=3))
     assert runner.num_clients == CLIENTS and runner.names[-1] == "partition-4"
 
 

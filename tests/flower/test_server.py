@@ -76,9 +76,7 @@ def test_the_study_is_run_with_real_seconds_and_recalled_from_the_store(experime
 def test_the_losses_are_those_of_the_simulated_study(experiment, uninterrupted, tmp_path):
     _, outcome, _ = uninterrupted
     job = outcome.measured.runs[0]
-    simulated = experiment.simulator.run(
-        job.clients_per_round, job.local_steps, experiment.stop, seed=job.seed
-    )
+    simulated = experiment.simulator.run(job.setting, experiment.stop, seed=job.seed)
     assert job.losses == pytest.approx(simulated.losses, rel=1e-5)
 
 

@@ -13,15 +13,16 @@ from flwr.app import Array, ArrayRecord, MetricRecord
 from flwr.serverapp.strategy import Result
 
 from fedplan import FedplanError, InputError, read_fleet
+from fedplan.core.objective import Objective
+from fedplan.core.records import Observation, Stop
 from fedplan.flower import PlannedFedAvg, RoundRules, course, journal
 from fedplan.flower.drift import drifted
+from fedplan.participation import uniform
+from fedplan.planning.descent_plan import forecast
 from fedplan.profiling import fleet_of, observed_costs
-from fedplan.records import Observation, Stop
 from fedplan.store import Store
 from fedplan.studies.devices import observed_devices
 from fedplan.studies.keys import PlanningTable
-from fedplan.theory.cost import Objective
-from fedplan.theory.descent_plan import forecast
 
 TARGET = 0.8
 
@@ -128,7 +129,7 @@ def test_a_given_plan_is_used_without_pilots(federation, simulator, tmp_path):
     plan = tmp_path / "plan.json"
     plan.write_text(json.dumps({"clients_per_round": 6, "local_steps": 8, "more": 1}))
     strategy, result = start(federation, tmp_path, plan=plan)
-    simulated = simulator.run(6, 8, Stop(max_rounds=300, target_loss=TARGET))
+    simulated = simulator.run(uniform(6, 8), Stop(max_rounds=300, target_loss=TARGET))
     losses = [metrics["loss"] for metrics in result.evaluate_metrics_serverapp.values()]
     np.testing.assert_allclose(losses, simulated.losses, rtol=1e-5)
     assert strategy.setting == (6, 8) and strategy.status == "target"
@@ -209,7 +210,7 @@ def test_a_network_that_slows_down_is_planned_for_anew(federation, tmp_path, mon
     after_round = course.Course._after_round
 
     def slow_down(work, job, made):
-        plans.append((job.clients_per_round, job.local_steps))
+        plans.append((job.setting.clients_per_round, job.setting.local_steps))
         if made.record.round == 2:
             for node in federation.grid.nodes.values():
                 node.comm_s = 20.0

@@ -10,8 +10,9 @@ from models import lenet_reference as reference
 from models.clients import one_client_round, small_clients
 
 from fedplan import InputError
+from fedplan.core.records import Stop
 from fedplan.models import LeNet5
-from fedplan.records import Stop
+from fedplan.participation import uniform
 from fedplan.simulation import Job, LearningRate, Simulator
 from fedplan.tasks import federate, iid, mnist_mini
 
@@ -170,7 +171,7 @@ def test_it_learns_digits_the_same_with_one_thread_and_two():
     digits = mnist_mini()
     data = federate(digits.x, digits.y, iid(len(digits.y), 20, seed=0))
     simulator = Simulator(LeNet5(data), LearningRate(initial=0.1))
-    jobs = [Job(clients_per_round=5, local_steps=20, seed=seed) for seed in (0, 1)]
+    jobs = [Job(setting=uniform(5, 20), seed=seed) for seed in (0, 1)]
     one = list(simulator.run_all(jobs, Stop(max_rounds=12), threads=1))
     two = list(simulator.run_all(jobs[::-1], Stop(max_rounds=12), threads=2))[::-1]
     assert one == two

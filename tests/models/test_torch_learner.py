@@ -19,10 +19,11 @@ from torch import nn
 from torch.utils.data import DataLoader, Subset, TensorDataset
 
 from fedplan import InputError
+from fedplan.core.records import Stop
 from fedplan.models import Logistic
 from fedplan.models.draws import draw_batches
 from fedplan.models.torch_learner import TorchLearner
-from fedplan.records import Stop
+from fedplan.participation import uniform
 from fedplan.simulation import Job, LearningRate, Simulator
 from fedplan.tasks import synthetic
 
@@ -35,8 +36,8 @@ def test_a_linear_module_trains_as_the_compiled_model(batch_size):
     rate, stop = LearningRate(initial=0.01), Stop(max_rounds=6)
     compiled = Simulator(Logistic(data, batch_size=min(batch_size, data.sizes.max())), rate)
     learner = TorchLearner.from_data(zero_linear(60, 10), data, batch_size=batch_size)
-    expected = compiled.run(3, 5, stop, seed=4)  # 30 steps
-    run = Simulator(learner, rate).run(3, 5, stop, seed=4)
+    expected = compiled.run(uniform(3, 5), stop, seed=4)  # 30 steps
+    run = Simulator(learner, rate).run(uniform(3, 5), stop, seed=4)
     assert run.losses == pytest.approx(expected.losses, rel=1e-5)
     assert [r.cohort for r in run.rounds] == [r.cohort for r in expected.rounds]
     accuracies = [r.accuracy for r in expected.rounds]
@@ -107,7 +108,7 @@ def test_batches_are_without_replacement_and_reach_every_sample():
 
 def test_threads_order_and_a_fresh_process_change_nothing_even_with_dropout():
     simulator, stop = noisy_simulator(), Stop(max_rounds=3)
-    jobs = [Job(clients_per_round=k, local_steps=4, seed=s) for k in (2, 4) for s in (0, 1)]
+    jobs = [Job(setting=uniform(k, 4), seed=s) for k in (2, 4) for s in (0, 1)]
     one = list(simulator.run_all(jobs, stop, threads=1))
     two = list(simulator.run_all(jobs, stop, threads=2))
     backwards = list(simulator.run_all(jobs[::-1], stop, threads=2))[::-1]
@@ -115,8 +116,9 @@ def test_threads_order_and_a_fresh_process_change_nothing_even_with_dropout():
     assert one[0].losses != one[1].losses
     code = (
         "import json; from models.torch_cases import noisy_simulator; "
-        "from fedplan.records import Stop; import torch; torch.manual_seed(99); "
-        "print(json.dumps(noisy_simulator().run(4, 4, Stop(max_rounds=3), seed=1).losses))"
+        "from fedplan.core.records import Stop; from fedplan.participation import uniform; "
+        "import torch; torch.manual_seed(99); "
+        "print(json.dumps(noisy_simulator().run(uniform(4, 4), Stop(max_rounds=3), seed=1).losses))"
     )
     assert json.loads(python(code)) == list(one[-1].losses)
 
@@ -139,8 +141,8 @@ def test_torch_is_left_as_it_was():
     try:
         torch.set_num_threads(3)
         simulator = noisy_simulator()
-        simulator.run(2, 3, Stop(max_rounds=2))
-        jobs = [Job(clients_per_round=2, local_steps=2, seed=s) for s in range(4)]
+        simulator.run(uniform(2, 3), Stop(max_rounds=2))
+        jobs = [Job(setting=uniform(2, 2), seed=s) for s in range(4)]
         list(simulator.run_all(jobs, Stop(max_rounds=2), threads=2))
         counts = [torch.get_num_threads()]
         fresh = Thread(target=lambda: counts.append(torch.get_num_threads()))
@@ -165,7 +167,7 @@ def test_operations_run_on_one_thread():
         torch.set_num_threads(2)
         learner = TorchLearner.from_data(lambda: Spy(60, 10), synthetic(1, 1, num_clients=4))
         simulator = Simulator(learner, LearningRate(initial=0.1))
-        jobs = [Job(clients_per_round=2, local_steps=2, seed=s) for s in range(2)]
+        jobs = [Job(setting=uniform(2, 2), seed=s) for s in range(2)]
         list(simulator.run_all(jobs, Stop(max_rounds=1), threads=2))
         assert torch.get_num_threads() == 2
     finally:
@@ -260,13 +262,13 @@ def test_whole_numbers_reach_the_module_as_they_are():
             return self.linear(self.words(x))
 
     learner = TorchLearner(Words, [[([1, 2, 8], 0)], [([0, 3, 3], 1), ([5, 6, 7], 0)]])
-    run = Simulator(learner, LearningRate(initial=0.5)).run(2, 5, Stop(max_rounds=5))
+    run = Simulator(learner, LearningRate(initial=0.5)).run(uniform(2, 5), Stop(max_rounds=5))
     assert run.losses[-1] < run.losses[0]
 
 
 def test_a_rate_too_high_is_a_diverged_run():
     learner = TorchLearner.from_data(cnn, images())
-    run = Simulator(learner, LearningRate(initial=1e38)).run(2, 20, Stop(max_rounds=9))
+    run = Simulator(learner, LearningRate(initial=1e38)).run(uniform(2, 20), Stop(max_rounds=9))
     assert run.status == "diverged" and all(map(math.isfinite, run.losses))
 
 
@@ -368,7 +370,7 @@ def test_everything_wrong_is_reported_at_once():
 def python(code):
     done = subprocess.run(
         [sys.executable, "-c", code],
-        env={**os.environ, "PYTHONPATH": str(TESTS)},
+        env={**os.environ, "PYTHONPATH": f"{TESTS}:{os.environ.get('PYTHONPATH', '')}"},
         capture_output=True,
         text=True,
         check=True,
@@ -386,6 +388,7 @@ class Blocker:
 sys.meta_path.insert(0, Blocker())
 import fedplan.models, fedplan.simulation
 from fedplan import FedplanError
+from fedplan.participation import uniform
 try:
     from fedplan.models.torch_learner import TorchLearner
 except FedplanError as error:

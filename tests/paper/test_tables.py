@@ -5,11 +5,12 @@ from __future__ import annotations
 import bruteforce
 import numpy as np
 import pytest
+from planned import make_plan
 
-from fedplan import Bound, Fleet, Objective, estimate_bound, make_plan
+from fedplan import Bound, Fleet, Objective, estimate_bound
+from fedplan.convergence.estimation import estimation_overhead, pair_ratios
+from fedplan.planning.paper import closed_form_steps, printed_steps
 from fedplan.studies.reproduction import published_pilots
-from fedplan.theory.estimation import estimation_overhead, pair_ratios
-from fedplan.theory.paper import closed_form_steps, printed_steps
 
 SETUP_1 = Fleet(step_time_s=3.1e-3, comm_time_s=0.34, count=20)
 SETUP_2 = Fleet(step_time_s=0.1, comm_time_s=2.0, count=100)
@@ -38,7 +39,7 @@ def test_the_papers_method_finds_the_integer_optimum_of_p3(
 ):
     bound = Bound.from_ratio(ratio)
     plan = make_plan(fleet, bound, energy_weight=weight, method="paper")
-    assert plan.setting == optimum
+    assert plan.setting.pair == optimum
     k = np.arange(1.0, len(fleet) + 1)[:, None]
     e = np.arange(1.0, 400.0)[None, :]
     costs = bruteforce.p3(fleet, bound, weight, k, e)

@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from planned import make_plan
 from strategies import fleets, nonnegative, paper_bounds, positive
 
-from fedplan import Bound, Fleet, Objective, draw_fleet, make_plan, predict
-from fedplan.theory.convergence import gap_after_rounds, rounds_for_gap
-from fedplan.theory.paper import closed_form_clients, closed_form_steps, printed_steps
-from fedplan.theory.steps import optimal_steps, training_cost
+from fedplan import Bound, Fleet, Objective, draw_fleet, predict
+from fedplan.convergence.bound import gap_after_rounds, rounds_for_gap
+from fedplan.planning.paper import closed_form_clients, closed_form_steps, printed_steps
+from fedplan.planning.steps import optimal_steps, training_cost
 
 quick = settings(max_examples=80, deadline=None)
 costly_fleets = fleets(min_devices=2, energy=positive, comm=positive)
@@ -119,21 +120,21 @@ def test_theorem_2_time_alone_under_mean_times_falls_with_k_so_all_clients_are_b
 ):
     costs = [p3_cost(fleet, bound, 0.0, k, e) for k in range(1, len(fleet) + 1)]
     assert (np.diff(costs) < 0).all()
-    assert make_plan(fleet, bound, energy_weight=0, method="paper").setting[0] == len(fleet)
+    assert make_plan(fleet, bound, energy_weight=0, method="paper").setting.pair[0] == len(fleet)
 
 
 def test_theorem_2_fails_under_exact_stragglers_on_setup_3s_fleet():
     fleet = draw_fleet(100, step_time_s=(0.1, 0.1 / 3), comm_time_s=(2.0, 2.0 / 3), seed=1)
     bound = Bound.from_ratio(3750)
-    assert make_plan(fleet, bound, energy_weight=0, method="paper").setting[0] == 100
-    assert make_plan(fleet, bound, energy_weight=0, method="exact").setting == (1, 24)
+    assert make_plan(fleet, bound, energy_weight=0, method="paper").setting.pair[0] == 100
+    assert make_plan(fleet, bound, energy_weight=0, method="exact").setting.pair == (1, 24)
 
 
 @quick
 @given(positive, nonnegative, st.integers(2, 40), paper_bounds())
 def test_theorem_2_holds_exactly_for_equal_devices(step_s, comm_s, n, bound):
     fleet = Fleet(step_time_s=step_s, comm_time_s=comm_s, count=n)
-    assert make_plan(fleet, bound, energy_weight=0, method="exact").setting[0] == n
+    assert make_plan(fleet, bound, energy_weight=0, method="exact").setting.pair[0] == n
 
 
 @quick
@@ -173,13 +174,13 @@ def test_theorem_3_energy_alone_rises_with_k_so_one_client_is_best_stragglers_or
     costs = [p3_cost(fleet, bound, 1.0, k, e) for k in range(1, len(fleet) + 1)]
     assert (np.diff(costs) > 0).all()
     for method in ("paper", "exact"):
-        assert make_plan(fleet, bound, energy_weight=1, method=method).setting[0] == 1
+        assert make_plan(fleet, bound, energy_weight=1, method=method).setting.pair[0] == 1
 
 
 def test_theorem_3_fails_where_sampling_few_clients_costs_more_rounds_than_the_paper_assumes():
     fleet = Fleet(step_time_s=[0.1] * 10, comm_time_s=1.0, step_energy_j=1.0, comm_energy_j=50.0)
     refined = Bound(a0=100.0, b0=1.0, c0=200.0)
-    assert make_plan(fleet, refined, energy_weight=1, method="exact").setting[0] == 10
+    assert make_plan(fleet, refined, energy_weight=1, method="exact").setting.pair[0] == 10
 
 
 def alternate(fleet, bound, weight, start=None):
@@ -227,7 +228,7 @@ def test_theorem_4_fails_under_exact_stragglers():
     times = {"step_time_s": [0.2, 2.0], "comm_time_s": [10.0, 1.0]}
     fleet = Fleet(**times, step_energy_j=times["step_time_s"], comm_energy_j=times["comm_time_s"])
     settings_chosen = [
-        make_plan(fleet, Bound(a0=400.0, b0=1.0), energy_weight=weight).setting
+        make_plan(fleet, Bound(a0=400.0, b0=1.0), energy_weight=weight).setting.pair
         for weight in (0.0, 0.1)
     ]
     assert settings_chosen == [(2, 5), (1, 7)]

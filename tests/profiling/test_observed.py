@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fedplan.core.records import Observation
 from fedplan.profiling import observed_costs
-from fedplan.records import Observation
 
 cost = st.floats(1e-3, 1e2)
 any_number = st.floats(allow_nan=True, allow_infinity=True)

@@ -7,21 +7,20 @@ import math
 import os
 import subprocess
 import sys
-from itertools import combinations
 
 import numpy as np
 import pytest
 from models import logistic_reference as reference
 from models.clients import small_clients
-from scipy.stats import chisquare
 
 from fedplan import Fleet, InputError
+from fedplan.core.fleet import draw_fleet
+from fedplan.core.records import Stop
+from fedplan.core.setting import Setting
 from fedplan.models import Logistic
-from fedplan.models.draws import draw_cohort
-from fedplan.records import Stop
+from fedplan.participation import Shuffled, Turns, Uniform, Weighted, uniform
 from fedplan.simulation import Clock, Evaluation, Job, LearningRate, Simulator
 from fedplan.tasks import federate, mnist_mini, synthetic, two_labels_balanced
-from fedplan.theory.fleet import draw_fleet
 
 
 @pytest.mark.parametrize("num_features", [1, 15, 16, 31, 60, 100])
@@ -29,7 +28,7 @@ from fedplan.theory.fleet import draw_fleet
 def test_full_batch_training_equals_the_reference(num_features, num_classes):
     data = small_clients(num_features, num_classes)
     simulator = Simulator(Logistic(data), LearningRate(initial=0.02))
-    run = simulator.run(3, 5, Stop(max_rounds=6), seed=4)  # 30 steps
+    run = simulator.run(uniform(3, 5), Stop(max_rounds=6), seed=4)  # 30 steps
     cohorts = [record.cohort for record in run.rounds[1:]]
     assert all(len(set(cohort)) == 3 for cohort in cohorts)
     expected = [
@@ -42,18 +41,9 @@ def test_full_batch_training_equals_the_reference(num_features, num_classes):
     assert [r.accuracy for r in run.rounds[1:]] == pytest.approx([a for _, a in expected], abs=0.02)
 
 
-def test_cohorts_are_uniform_over_all_subsets():
-    subsets = list(combinations(range(5), 2))
-    counts = dict.fromkeys(subsets, 0)
-    for round_ in range(1, 5001):
-        counts[tuple(draw_cohort(7, round_, 5, 2).tolist())] += 1
-    assert chisquare(list(counts.values())).pvalue > 0.001
-    assert draw_cohort(7, 3, 5, 5).tolist() == [0, 1, 2, 3, 4]
-
-
 def test_threads_and_order_change_nothing():
     simulator = Simulator(Logistic(synthetic(1, 1, num_clients=20)), LearningRate(initial=0.1))
-    jobs = [Job(clients_per_round=k, local_steps=7, seed=s) for k in (3, 10) for s in (0, 1)]
+    jobs = [Job(setting=uniform(k, 7), seed=s) for k in (3, 10) for s in (0, 1)]
     stop = Stop(max_rounds=5)
     one = list(simulator.run_all(jobs, stop, threads=1))
     two = list(simulator.run_all(jobs, stop, threads=2))
@@ -65,13 +55,15 @@ def test_threads_and_order_change_nothing():
 def test_a_fresh_process_gives_the_same_losses():
     code = (
         "import json; from fedplan.simulation import *; from fedplan.tasks import synthetic;"
-        "from fedplan.models import Logistic; from fedplan.records import Stop;"
+        "from fedplan.models import Logistic; from fedplan.core.records import Stop;"
+        "from fedplan.participation import uniform;"
         "s = Simulator(Logistic(synthetic(1, 1, num_clients=20)), LearningRate(initial=0.1));"
-        "print(json.dumps(s.run(5, 9, Stop(max_rounds=4), seed=3).losses))"
+        "print(json.dumps(s.run(uniform(5, 9), Stop(max_rounds=4), seed=3).losses))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     simulator = Simulator(Logistic(synthetic(1, 1, num_clients=20)), LearningRate(initial=0.1))
-    assert json.loads(done.stdout) == list(simulator.run(5, 9, Stop(max_rounds=4), seed=3).losses)
+    expected = simulator.run(uniform(5, 9), Stop(max_rounds=4), seed=3)
+    assert json.loads(done.stdout) == list(expected.losses)
 
 
 LOGISTIC = """
@@ -91,12 +83,11 @@ compiled = [train_round, evaluate]
 @pytest.mark.parametrize("model", [LOGISTIC, LENET], ids=["logistic", "lenet5"])
 def test_the_second_start_compiles_nothing(tmp_path, model):
     code = f"""
-from fedplan.models.draws import draw_cohort
 from fedplan.simulation import LearningRate, Simulator
 from fedplan.tasks import federate, iid, mnist_mini, synthetic
 {model}
 Simulator(learner, LearningRate(initial=0.1)).warm_up()
-print(sum(sum(kernel.stats.cache_misses.values()) for kernel in [*compiled, draw_cohort]))
+print(sum(sum(kernel.stats.cache_misses.values()) for kernel in compiled))
 """
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
     missed = [
@@ -109,24 +100,26 @@ print(sum(sum(kernel.stats.cache_misses.values()) for kernel in [*compiled, draw
         ).stdout.strip()
         for _ in range(2)
     ]
-    assert missed == ["3", "0"]
+    assert missed == ["2", "0"]
 
 
 def test_runs_stop_at_the_target_at_budgets_and_when_they_diverge():
     data = synthetic(1, 1, num_clients=20)
     fleet = Fleet(step_time_s=np.linspace(0.1, 0.3, 20), comm_time_s=2.0, comm_energy_j=1.5)
     simulator = Simulator(Logistic(data), LearningRate(initial=0.1, schedule="harmonic"), fleet)
-    free = simulator.run(5, 20, Stop(max_rounds=30), seed=1)
+    free = simulator.run(uniform(5, 20), Stop(max_rounds=30), seed=1)
     assert free.status == "rounds" and free.num_rounds == 30
     target = free.losses[10]
-    arrived = simulator.run(5, 20, Stop(max_rounds=30, target_loss=target), seed=1)
+    arrived = simulator.run(uniform(5, 20), Stop(max_rounds=30, target_loss=target), seed=1)
     assert arrived.status == "target" and arrived.num_rounds == free.rounds_to(target)
-    assert simulator.run(5, 20, Stop(max_rounds=3, target_loss=0.0), seed=1).status == "rounds"
-    slow = simulator.run(5, 20, Stop(max_rounds=30, max_time_s=20.0), seed=1)
+    far = simulator.run(uniform(5, 20), Stop(max_rounds=3, target_loss=0.0), seed=1)
+    assert far.status == "rounds"
+    slow = simulator.run(uniform(5, 20), Stop(max_rounds=30, max_time_s=20.0), seed=1)
     assert slow.status == "time" and slow.time_s > 20.0 >= slow.time_s - slow.rounds[-1].seconds
-    hungry = simulator.run(5, 20, Stop(max_rounds=30, max_energy_j=20.0), seed=1)
+    hungry = simulator.run(uniform(5, 20), Stop(max_rounds=30, max_energy_j=20.0), seed=1)
     assert hungry.status == "energy" and hungry.num_rounds == 3  # 7.5 J a round
-    wild = Simulator(Logistic(data), LearningRate(initial=1e38)).run(5, 20, Stop(max_rounds=9))
+    unstable = Simulator(Logistic(data), LearningRate(initial=1e38))
+    wild = unstable.run(uniform(5, 20), Stop(max_rounds=9))
     assert wild.status == "diverged" and all(map(math.isfinite, wild.losses))
 
 
@@ -136,8 +129,9 @@ def test_a_run_is_repriced_as_if_it_had_run_on_the_other_fleet():
     quick = Fleet(step_time_s=0.1, comm_time_s=1.0, step_energy_j=0.2, count=20)
     slow = Fleet(step_time_s=np.linspace(0.1, 3, 20), comm_time_s=2.0, comm_energy_j=5.0)
     stop = Stop(max_rounds=4)
-    ran = Simulator(Logistic(data), rate, quick).run(5, 3, stop)
-    assert Clock(slow, 20).reprice(ran) == Simulator(Logistic(data), rate, slow).run(5, 3, stop)
+    ran = Simulator(Logistic(data), rate, quick).run(uniform(5, 3), stop)
+    expected = Simulator(Logistic(data), rate, slow).run(uniform(5, 3), stop)
+    assert Clock(slow, 20).reprice(ran) == expected
     with pytest.raises(InputError, match="19 devices for 20 clients"):
         Clock(Fleet(step_time_s=0.1, comm_time_s=1.0, count=19), 20)
 
@@ -150,7 +144,7 @@ def test_many_rounds_cost_what_each_alone_costs_to_the_last_bit(size):
     clock, draw = Clock(fleet, 300), np.random.default_rng(size)
     cohorts = [draw.permutation(300)[: size - place % 2].tolist() for place in range(40)]
     expected = [clock.round_cost(cohort, 7) if cohort else (0.0, 0.0) for cohort in cohorts]
-    assert clock.round_costs(cohorts, 7) == expected
+    assert clock.round_costs(cohorts, [7] * len(cohorts)) == expected
 
 
 def test_setup_1_of_the_paper_takes_the_rounds_of_table_1():
@@ -158,7 +152,7 @@ def test_setup_1_of_the_paper_takes_the_rounds_of_table_1():
     data = federate(digits.x, digits.y, two_labels_balanced(digits.y, 20, 300, seed=0))
     rate = LearningRate(initial=0.01, schedule="exponential", decay=0.996)
     simulator = Simulator(Logistic(data), rate)
-    jobs = [Job(clients_per_round=20, local_steps=100, seed=seed) for seed in range(4)]
+    jobs = [Job(setting=uniform(20, 100), seed=seed) for seed in range(4)]
     runs = list(simulator.run_all(jobs, Stop(max_rounds=90, target_loss=0.5)))
     to_upper = np.mean([run.rounds_to(0.6) for run in runs])
     to_lower = np.mean([run.rounds_to(0.5) for run in runs])
@@ -168,7 +162,7 @@ def test_setup_1_of_the_paper_takes_the_rounds_of_table_1():
 def test_wrong_requests_are_refused_all_at_once():
     simulator = Simulator(Logistic(small_clients()), LearningRate(initial=0.1))
     with pytest.raises(InputError) as error:
-        simulator.run(6, 0, Stop(max_rounds=0))
+        simulator.run(uniform(6, 0), Stop(max_rounds=0))
     assert len(error.value.problems) == 3
     with pytest.raises(InputError) as error:
         LearningRate(initial=-1, schedule="linear", decay=2.0)
@@ -181,16 +175,16 @@ def test_wrong_requests_are_refused_all_at_once():
 def test_sparse_evaluation_trains_the_same_and_still_finds_the_first_crossing():
     learner, rate = Logistic(synthetic(1, 1, num_clients=20)), LearningRate(initial=0.005)
     full = Simulator(learner, rate)
-    free = full.run(20, 20, Stop(max_rounds=40), seed=1)
+    free = full.run(uniform(20, 20), Stop(max_rounds=40), seed=1)
     target = free.losses[25]
     stop = Stop(max_rounds=40, target_loss=target)
-    expected = full.run(20, 20, stop, seed=1)
+    expected = full.run(uniform(20, 20), stop, seed=1)
     for evaluation in (
         Evaluation(every=4),
         Evaluation(subset=1000),
         Evaluation(every=3, subset=1000),
     ):
-        run = Simulator(learner, rate, evaluation=evaluation).run(20, 20, stop, seed=1)
+        run = Simulator(learner, rate, evaluation=evaluation).run(uniform(20, 20), stop, seed=1)
         assert run.status == "target" and run.num_rounds == expected.num_rounds
         assert run.final_loss == expected.final_loss  # measured on all samples
         assert [r.cohort for r in run.rounds] == [r.cohort for r in expected.rounds]
@@ -203,9 +197,9 @@ def test_sparse_evaluation_trains_the_same_and_still_finds_the_first_crossing():
 
 def test_the_last_round_is_always_evaluated_on_all_samples():
     learner, rate = Logistic(synthetic(1, 1, num_clients=20)), LearningRate(initial=0.1)
-    full = Simulator(learner, rate).run(5, 20, Stop(max_rounds=7), seed=1)
+    full = Simulator(learner, rate).run(uniform(5, 20), Stop(max_rounds=7), seed=1)
     sparse = Simulator(learner, rate, evaluation=Evaluation(every=5, subset=200))
-    run = sparse.run(5, 20, Stop(max_rounds=7), seed=1)
+    run = sparse.run(uniform(5, 20), Stop(max_rounds=7), seed=1)
     assert [loss is None for loss in run.losses] == [False, *[True] * 4, False, True, False]
     assert run.final_loss == full.final_loss
 
@@ -213,7 +207,7 @@ def test_the_last_round_is_always_evaluated_on_all_samples():
 def test_leaving_a_batch_of_runs_early_ends_them():
     simulator = Simulator(Logistic(synthetic(1, 1, num_clients=20)), LearningRate(initial=0.1))
     simulator.warm_up()
-    jobs = [Job(clients_per_round=5, local_steps=1, seed=s) for s in range(40)]
+    jobs = [Job(setting=uniform(5, 1), seed=s) for s in range(40)]
     seen = []
     runs = simulator.run_all(
         jobs, Stop(max_rounds=2000), threads=2, progress=lambda job, _: seen.append(job.seed)
@@ -230,7 +224,7 @@ def test_jobs_are_taken_as_they_can_be_begun_and_their_errors_are_heard():
     def jobs():
         for seed in range(12):
             ahead.append(seed - len(ended))
-            yield Job(clients_per_round=2, local_steps=1, seed=seed)
+            yield Job(setting=uniform(2, 1), seed=seed)
         raise LookupError("no more")
 
     runs = simulator.run_all(jobs(), Stop(max_rounds=3), threads=2, finished=ended.append)
@@ -238,3 +232,45 @@ def test_jobs_are_taken_as_they_can_be_begun_and_their_errors_are_heard():
     assert max(ahead) <= 1  # one under way beside the one that is begun
     with pytest.raises(LookupError, match="no more"):
         next(runs)
+
+
+LAWS = [
+    Uniform(clients_per_round=3),
+    Shuffled(clients_per_round=3, num_clients=8),
+    Turns(groups=((0, 1, 2), (3, 4), (5, 6, 7)), visits=(2, 1, 1)),
+    Weighted(clients_per_round=3, chances=(0.2, 0.2, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1)),
+]
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.4])
+def test_the_same_seed_gives_the_same_run_by_every_law_on_any_threads(dropout):
+    learner = Logistic(synthetic(1, 1, num_clients=8))
+    fleet = Fleet(step_time_s=np.linspace(0.1, 0.8, 8), comm_time_s=1.0)
+    simulator = Simulator(learner, LearningRate(initial=0.1), fleet, dropout=dropout)
+    settings = [Setting(participation=law, local_steps=4) for law in LAWS]
+    jobs = [Job(setting=setting, seed=seed) for setting in settings for seed in (0, 1)]
+    stop = Stop(max_rounds=9)
+    one, two = (list(simulator.run_all(jobs, stop, threads=threads)) for threads in (1, 2))
+    assert one == two == [simulator.run(job.setting, stop, seed=job.seed) for job in jobs]
+    for run in one:
+        assert all(len(record.cohort) == len(record.shares) for record in run.rounds)
+        assert all(record.setting == run.setting for record in run.rounds[1:])
+    assert [run.rounds[-1].model_loss is None for run in one[::2]] == [True, False, False, True]
+
+
+def test_a_round_that_nobody_answers_changes_nothing_and_takes_no_time():
+    learner = Logistic(synthetic(1, 1, num_clients=4))
+    fleet = Fleet(step_time_s=0.1, comm_time_s=1.0, count=4)
+    simulator = Simulator(learner, LearningRate(initial=0.1), fleet, dropout=0.9)
+    run = simulator.run(uniform(1, 5), Stop(max_rounds=12), seed=0)
+    missed = [n for n, record in enumerate(run.rounds) if n and not record.cohort]
+    assert missed and len(missed) < 12
+    for number in missed:
+        assert run.losses[number] == run.losses[number - 1]
+        assert (run.rounds[number].seconds, run.rounds[number].joules) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("dropout", [-0.1, 1.0, math.nan])
+def test_a_dropout_that_is_no_chance_is_refused(dropout):
+    with pytest.raises(InputError, match="0 <= dropout < 1"):
+        Simulator(Logistic(small_clients()), LearningRate(initial=0.1), dropout=dropout)

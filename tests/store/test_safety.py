@@ -19,6 +19,7 @@ import pytest
 from stored_runs import EXPERIMENT, check_integrity, make_run, run_python
 
 from fedplan.errors import FedplanError, InputError
+from fedplan.participation import uniform
 from fedplan.store import Store
 
 
@@ -37,7 +38,7 @@ def test_a_full_disk_loses_nothing_that_was_saved(path, url, monkeypatch):
     with Store(url) as store:
         with pytest.raises(FedplanError, match=r"no space left.*free some space"):
             store.save_run(EXPERIMENT, make_run(seed=3, rounds=1000))
-        assert store.find_run(EXPERIMENT, 2, 5, 3) is None
+        assert store.find_run(EXPERIMENT, uniform(2, 5), 3) is None
         assert store.find_runs(EXPERIMENT) == [make_run(seed) for seed in range(3)]
     monkeypatch.undo()
     with Store(url) as store:
@@ -50,6 +51,7 @@ LIMITED = """
 import resource, sys
 from stored_runs import EXPERIMENT, make_run
 from fedplan.errors import FedplanError
+from fedplan.participation import uniform
 from fedplan.store import Store
 url = sys.argv[1]
 with Store(url) as store:
@@ -61,8 +63,8 @@ with Store(url) as store:
         except FedplanError as error:
             print(seed, error)
             break
-    assert store.find_run(EXPERIMENT, 2, 5, seed) is None
-    assert store.find_run(EXPERIMENT, 2, 5, seed - 1) is not None
+    assert store.find_run(EXPERIMENT, uniform(2, 5), seed) is None
+    assert store.find_run(EXPERIMENT, uniform(2, 5), seed - 1) is not None
 """
 
 
@@ -195,7 +197,7 @@ def test_many_threads_share_one_store(store, path):
     def save(seed):
         for rounds in (4, 8, 2):
             store.save_run(EXPERIMENT, make_run(seed, rounds))
-            assert store.find_run(EXPERIMENT, 2, 5, seed).num_rounds >= rounds
+            assert store.find_run(EXPERIMENT, uniform(2, 5), seed).num_rounds >= rounds
         return seed
 
     with ThreadPoolExecutor(16) as pool:

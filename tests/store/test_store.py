@@ -19,8 +19,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from stored_runs import EXPERIMENT, make_run
 
+from fedplan.core.records import Observation, RoundRecord, RunRecord, Status
+from fedplan.core.setting import Setting
 from fedplan.errors import InputError
-from fedplan.records import Observation, RoundRecord, RunRecord, Status
+from fedplan.participation import Shuffled, Turns, Uniform, Weighted, uniform
 from fedplan.store import Store
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "store.md"
@@ -39,50 +41,79 @@ observations = st.builds(
     joules=st.none() | amounts,
     problem=texts,
 )
-round_records = st.builds(
-    RoundRecord,
-    round=st.just(0),
-    loss=st.none() | numbers,
-    accuracy=st.none() | numbers,
-    cohort=st.lists(whole, max_size=5).map(tuple),
-    seconds=amounts,
-    joules=amounts,
-    observations=st.lists(observations, max_size=3).map(tuple),
-)
-run_records = st.builds(
-    RunRecord,
-    clients_per_round=st.integers(1, 10**12),
-    local_steps=st.integers(1, 10**9),
-    seed=whole,
-    status=st.sampled_from(STATUSES),
-    rounds=st.lists(round_records, max_size=6).map(
-        lambda records: tuple(replace(one, round=n) for n, one in enumerate(records))
+laws = st.one_of(
+    st.builds(Uniform, clients_per_round=st.integers(1, 10**12)),
+    st.builds(Shuffled, clients_per_round=st.integers(1, 9), num_clients=st.integers(9, 99)),
+    st.builds(Weighted, clients_per_round=st.integers(1, 9), chances=st.just((0.1, 0.2, 0.7))),
+    st.builds(
+        Turns,
+        groups=st.just(((0, 2), (1,))),
+        visits=st.tuples(st.integers(1, 9), st.integers(1, 9)),
+        earned=st.just(()) | st.just((3, -3)),
     ),
-    message=texts,
 )
+some_settings = st.builds(Setting, participation=laws, local_steps=st.integers(1, 10**9))
+cohorts = st.lists(st.tuples(whole, numbers), max_size=5).map(
+    lambda pairs: tuple(zip(*pairs, strict=True))
+)
+
+
+@st.composite
+def round_records(draw):
+    cohort, shares = draw(cohorts) or ((), ())
+    return RoundRecord(
+        round=0,
+        loss=draw(st.none() | numbers),
+        accuracy=draw(st.none() | numbers),
+        model_loss=draw(st.none() | numbers),
+        cohort=cohort,
+        shares=draw(st.sampled_from([shares, ()])),
+        seconds=draw(amounts),
+        joules=draw(amounts),
+        observations=tuple(draw(st.lists(observations, max_size=3))),
+    )
+
+
+@st.composite
+def run_records(draw):
+    begun, other = draw(some_settings), draw(some_settings)
+    change = draw(st.integers(1, 9))  # the round from which on another setting is used
+    records = draw(st.lists(round_records(), max_size=6))
+    return RunRecord(
+        setting=begun,
+        seed=draw(whole),
+        status=draw(st.sampled_from(STATUSES)),
+        rounds=tuple(
+            replace(one, round=n, setting=None if not n else begun if n < change else other)
+            for n, one in enumerate(records)
+        ),
+        message=draw(texts),
+    )
 
 
 def bits(run):
-    values = [(r.loss, r.accuracy, r.seconds, r.joules) for r in run.rounds]
+    values = [
+        (r.loss, r.model_loss, r.accuracy, r.seconds, r.joules, *r.shares) for r in run.rounds
+    ]
     return [value if value is None else struct.pack("d", value) for row in values for value in row]
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(run=run_records)
+@given(run=run_records())
 def test_a_run_comes_back_bit_for_bit(store, run):
     experiment = {"example": len(store.experiments())}
     store.save_run(experiment, run)
-    found = store.find_run(experiment, run.clients_per_round, run.local_steps, run.seed)
+    found = store.find_run(experiment, run.setting, run.seed)
     assert found == run and bits(found) == bits(run)
     assert type(found.rounds) is tuple
     assert all(type(record.cohort) is tuple for record in found.rounds)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(run=run_records, again=st.integers(0, 5))
+@given(run=run_records(), again=st.integers(0, 5))
 def test_a_run_saved_round_by_round_is_the_run(store, run, again):
     experiment = {"round by round": len(store.experiments())}
-    setting = (run.clients_per_round, run.local_steps, run.seed)
+    setting = (run.setting, run.seed)
     for record in (*run.rounds, *run.rounds[again:]):  # the last few twice, after a crash
         store.save_round(experiment, *setting, record)
     if run.rounds:
@@ -98,32 +129,33 @@ def test_a_run_saved_round_by_round_is_the_run(store, run, again):
 def test_a_round_saved_again_is_the_last(store):
     run = make_run(rounds=4)
     for record in (*run.rounds, run.rounds[2]):
-        store.save_round(EXPERIMENT, 2, 5, 0, record)
-    assert store.find_run(EXPERIMENT, 2, 5, 0).rounds == run.rounds[:3]
+        store.save_round(EXPERIMENT, uniform(2, 5), 0, record)
+    assert store.find_run(EXPERIMENT, uniform(2, 5), 0).rounds == run.rounds[:3]
 
 
 def test_a_run_saved_whole_goes_on_round_by_round(store):
     run = make_run(rounds=5)
     store.save_run(EXPERIMENT, replace(run, rounds=run.rounds[:4]))
     for record in run.rounds[3:]:  # the last round again, after a crash
-        store.save_round(EXPERIMENT, 2, 5, 0, record)
-    assert store.find_run(EXPERIMENT, 2, 5, 0) == replace(run, status="unfinished", message="")
+        store.save_round(EXPERIMENT, uniform(2, 5), 0, record)
+    found = store.find_run(EXPERIMENT, uniform(2, 5), 0)
+    assert found == replace(run, status="unfinished", message="")
 
 
 def test_a_round_is_saved_as_quickly_late_in_a_run_as_early(store):
-    record = replace(make_run().rounds[0], cohort=tuple(range(500)))
+    record = replace(make_run().rounds[0], cohort=tuple(range(500)), shares=(0.002,) * 500)
 
     def fastest(rounds: range) -> float:
         taken = []
         for number in rounds:
             start = time.perf_counter()
-            store.save_round(EXPERIMENT, 500, 5, 0, replace(record, round=number))
+            store.save_round(EXPERIMENT, uniform(500, 5), 0, replace(record, round=number))
             taken.append(time.perf_counter() - start)
         return min(taken)
 
     early = fastest(range(50))
     store.save_run(EXPERIMENT, RunRecord(
-        clients_per_round=500, local_steps=5, seed=0, status="unfinished",
+        setting=uniform(500, 5), seed=0, status="unfinished",
         rounds=tuple(replace(record, round=number) for number in range(2000)),
     ))  # fmt: skip
     assert fastest(range(2000, 2050)) < 10 * early  # packed anew every round, it takes 100 times
@@ -133,14 +165,14 @@ def test_a_run_that_has_ended_takes_the_place_of_the_same_unfinished(store):
     run = make_run()
     for status in ("unfinished", "rounds", "unfinished", "diverged", "rounds"):
         store.save_run(EXPERIMENT, replace(run, status=status))
-    assert store.find_run(EXPERIMENT, 2, 5, 0).status == "diverged"
+    assert store.find_run(EXPERIMENT, uniform(2, 5), 0).status == "diverged"
 
 
 def test_a_negative_zero_an_infinity_and_nan_survive(store):
     record = make_run().rounds[0]
     odd = replace(record, loss=-0.0, accuracy=math.nan, seconds=math.inf, joules=5e-324)
     store.save_run(EXPERIMENT, replace(make_run(), rounds=(odd,)))
-    (found,) = store.find_run(EXPERIMENT, 2, 5, 0).rounds
+    (found,) = store.find_run(EXPERIMENT, uniform(2, 5), 0).rounds
     assert math.copysign(1, found.loss) == -1 and math.isnan(found.accuracy)
     assert (found.seconds, found.joules) == (math.inf, 5e-324)
     (entry,) = store.runs(EXPERIMENT)
@@ -149,29 +181,30 @@ def test_a_negative_zero_an_infinity_and_nan_survive(store):
 
 def test_numpy_numbers_are_numbers(store):
     record = replace(make_run().rounds[0], loss=np.float32(0.5), cohort=tuple(np.arange(3)))
-    run = replace(make_run(), seed=np.int64(7), local_steps=np.int32(4), rounds=(record,))
+    setting = uniform(np.int64(2), np.int32(4))
+    run = replace(make_run(), seed=np.int64(7), setting=setting, rounds=(record,))
     store.save_run({"rate": np.float64(0.1)}, run)
-    assert store.find_run({"rate": 0.1}, np.int64(2), 4, np.uint8(7)) == run
+    assert store.find_run({"rate": 0.1}, uniform(2, 4), np.uint8(7)) == run
 
 
 def test_what_was_not_saved_is_not_found(store):
     store.save_run(EXPERIMENT, make_run(seed=1))
-    assert store.find_run(EXPERIMENT, 2, 5, 2) is None
-    assert store.find_run(EXPERIMENT, 3, 5, 1) is None
-    assert store.find_run(EXPERIMENT | {"more": 1}, 2, 5, 1) is None
+    assert store.find_run(EXPERIMENT, uniform(2, 5), 2) is None
+    assert store.find_run(EXPERIMENT, uniform(3, 5), 1) is None
+    assert store.find_run(EXPERIMENT | {"more": 1}, uniform(2, 5), 1) is None
     assert store.find_runs({}) == []
 
 
 def test_the_order_of_settings_does_not_matter(store):
     store.save_run(EXPERIMENT, make_run())
-    assert store.find_run(dict(reversed(EXPERIMENT.items())), 2, 5, 0) == make_run()
+    assert store.find_run(dict(reversed(EXPERIMENT.items())), uniform(2, 5), 0) == make_run()
 
 
 def test_runs_are_listed_by_setting_and_seed(store):
     runs = [make_run(seed, clients=k, steps=e) for seed in (2, 0) for k in (9, 3) for e in (7, 1)]
     for run in runs:
         store.save_run(EXPERIMENT, run)
-    in_order = sorted(runs, key=lambda run: (run.clients_per_round, run.local_steps, run.seed))
+    in_order = sorted(runs, key=lambda run: (*run.setting.pair, run.seed))
     assert store.find_runs(EXPERIMENT) == in_order
     for entry, run in zip(store.runs(EXPERIMENT), in_order, strict=True):
         for name in ("clients_per_round", "local_steps", "seed", "status", "num_rounds"):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from fedplan import Fleet
+from fedplan.core.records import Stop
 from fedplan.models import Logistic
-from fedplan.records import Stop
+from fedplan.participation import uniform
 from fedplan.simulation import Clock, Job, LearningRate, Simulator
 from fedplan.store import Store
 from fedplan.studies.archive import Archive
@@ -14,7 +15,7 @@ from fedplan.tasks import synthetic
 
 SETTINGS = {"data": "small"}
 
-JOBS = [Job(clients_per_round=k, local_steps=3, seed=seed) for k in (1, 2) for seed in (0, 1)]
+JOBS = [Job(setting=uniform(k, 3), seed=seed) for k in (1, 2) for seed in (0, 1)]
 FLEET = Fleet(step_time_s=[0.1, 0.2, 0.3, 0.4], comm_time_s=1.0, step_energy_j=2.0)
 
 

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 from fedplan import Fleet, InputError, write_fleet
+from fedplan.planning.example import example_fleet
 from fedplan.studies import read_study
 from fedplan.studies.building import (
     build_data,
     build_experiment,
     build_fleet,
-    build_jobs,
     build_stop,
 )
+from fedplan.studies.settings import build_jobs
 from fedplan.tasks import synthetic
-from fedplan.theory.example import example_fleet
 
 
 def test_setup_1_is_the_papers():
@@ -82,10 +82,9 @@ def test_the_seed_of_the_data_counts():
 
 
 def test_jobs_are_one_a_seed():
-    jobs = build_jobs(read_study("demo", ["seeds=3", "first-seed=5"]).training)
-    assert [(job.clients_per_round, job.local_steps, job.seed) for job in jobs] == [
-        (5, 20, 5), (5, 20, 6), (5, 20, 7),
-    ]  # fmt: skip
+    experiment = build_experiment(read_study("demo", ["seeds=3", "first-seed=5"]))
+    jobs = build_jobs(experiment)
+    assert [(*job.setting.pair, job.seed) for job in jobs] == [(5, 20, 5), (5, 20, 6), (5, 20, 7)]
 
 
 def test_a_target_of_zero_never_stops_a_run():

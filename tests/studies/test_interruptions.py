@@ -163,6 +163,32 @@ def test_a_sweep_killed_at_any_moment_goes_on_where_it_was(tmp_path, undisturbed
     assert any(ended)
 
 
+@pytest.mark.parametrize(
+    ("law", "grid"),
+    [
+        ("shuffled", "clients-per-round=5,20"),
+        ("weighted", "clients-per-round=5,20"),
+        ("turns", "groups=2,4"),
+    ],
+)
+def test_a_sweep_by_any_law_is_the_same_after_a_kill(tmp_path, law, grid):
+    words = [f"participation={law}", grid, *SWEEP[3:]]
+    words = (*SWEEP[:2], *words, "dropout=0.1")
+    began = time.monotonic()
+    whole, _ = finish(words, tmp_path / "whole.db")
+    took_s = time.monotonic() - began
+    path = tmp_path / "killed.db"
+    process = start(words, path)
+    time.sleep(0.8 * took_s)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    before = finished_runs(path)
+    answer, _ = finish(words, path)
+    assert answer == whole and before <= finished_runs(path)
+    assert len(finished_runs(path)) == len(finished_runs(tmp_path / "whole.db")) == 8
+    check_integrity(path)
+
+
 def test_a_run_killed_at_any_moment_goes_on_where_it_was(tmp_path, undisturbed):
     interrupt_again_and_again(RUN, tmp_path / "runs.db", 1, undisturbed)
 

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedplan import Constraints, Objective, draw_fleet
-from fedplan.records import RoundRecord, RunRecord
+from fedplan.convergence.descent import Descent, law_of
+from fedplan.core.learning_rate import LearningRate
+from fedplan.core.records import RoundRecord, RunRecord
+from fedplan.planning.descent_plan import forecast, plan_descent
 from fedplan.studies.pilots import DesignedPilots, PilotProblem
-from fedplan.theory.descent import Descent, law_of
-from fedplan.theory.descent_plan import forecast, plan_descent
-from fedplan.theory.learning_rate import LearningRate
 
 FIRST, TARGET = 2.3, 0.4
 
@@ -47,7 +47,9 @@ def make_truth(problem, **changes):
 def train(trial, truth):
     """A run that descends as the truth says, until the trial's stop."""
     losses = np.geomspace(FIRST, TARGET / 2, 500)
-    rounds = truth.rounds(trial.job.clients_per_round, trial.job.local_steps, losses)
+    rounds = truth.rounds(
+        trial.job.setting.clients_per_round, trial.job.setting.local_steps, losses
+    )
     at = np.interp(np.arange(trial.stop.max_rounds + 1), rounds, losses)
     at[0] = FIRST
     records = [
@@ -55,7 +57,7 @@ def train(trial, truth):
         for r, x in enumerate(at)
     ]
     run = RunRecord(
-        clients_per_round=trial.job.clients_per_round, local_steps=trial.job.local_steps,
+        setting=trial.job.setting,
         seed=trial.job.seed, status="rounds", rounds=tuple(records),
     )  # fmt: skip
     return run.until(trial.stop)
@@ -109,7 +111,7 @@ def test_runs_with_few_clients_are_repeated_where_they_are_cheap(schedule, few, 
 
 def test_the_dearer_clients_are_the_fewer_are_piloted():
     first = [DesignedPilots(make_problem(weight=w), budget=0.8).ask().job for w in (0.0, 0.95, 1.0)]
-    many = [job.clients_per_round for job in first]
+    many = [job.setting.clients_per_round for job in first]
     assert many == sorted(many, reverse=True) and many[0] == 50 and many[2] == 20
 
 
@@ -120,7 +122,7 @@ def test_where_training_is_shorter_than_pilots_the_cheaper_of_two_is_the_plan():
     finish(pilots, truth)
     costs = {
         (run.clients_per_round, run.local_steps): run.num_rounds
-        * problem.round_cost(run.clients_per_round, run.local_steps)
+        * problem.round_cost(*run.setting.pair)
         for run in pilots.runs
     }
     assert len(costs) == 2 and pilots.choice.setting == min(costs, key=costs.get)
@@ -218,7 +220,7 @@ def test_a_pilot_that_diverges_says_so():
     start = RoundRecord(round=0, loss=2.0, accuracy=0.1, cohort=(), seconds=0.0, joules=0.0)
     pilots.tell(
         RunRecord(
-            clients_per_round=trial.job.clients_per_round, local_steps=trial.job.local_steps,
+            setting=trial.job.setting,
             seed=0, status="diverged", rounds=(start,),
         )
     )  # fmt: skip

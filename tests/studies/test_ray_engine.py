@@ -22,19 +22,25 @@ needs_ray = pytest.mark.skipif(
 COMPARE = """
 import json, logging, sys
 from fedplan.errors import FedplanError
+from fedplan.core.setting import Setting
+from fedplan.participation import Shuffled, Turns, Weighted, uniform
 from fedplan.studies import read_study
 from fedplan.studies.building import build_experiment
 from fedplan.studies.ray_engine import RayEngine
 from fedplan.studies.jobs import make_jobs
-experiment = build_experiment(read_study("demo", ["rounds=8", "num-clients=6"]))
-jobs = make_jobs([(k, e) for e in (30, 2) for k in (1, 3, 6)], range(2))
+experiment = build_experiment(read_study("demo", ["rounds=8", "num-clients=6", "dropout=0.2"]))
+laws = [Shuffled(clients_per_round=2, num_clients=6),
+    Turns(groups=((0, 3), (1, 5), (2, 4)), visits=(3, 2, 1)),
+    Weighted(clients_per_round=2, chances=(0.3, 0.1, 0.1, 0.2, 0.2, 0.1))]
+others = [Setting(participation=law, local_steps=3) for law in laws]
+jobs = make_jobs([*(uniform(k, e) for e in (30, 2) for k in (1, 3, 6)), *others], range(2))
 engine, told, heard = RayEngine(experiment), [], []
 made = list(engine.run_all(jobs, experiment.stop, finished=told.append,
     progress=lambda job, record: heard.append((job, record))))
 expected = list(experiment.simulator.run_all(jobs, experiment.stop))
 assert list(engine.run_all([], experiment.stop)) == []
 try:
-    list(engine.run_all(make_jobs([(7, 1)], [0]), experiment.stop))
+    list(engine.run_all(make_jobs([uniform(7, 1)], [0]), experiment.stop))
 except FedplanError as error:
     wrong = str(error)
 import ray

@@ -10,14 +10,15 @@ from dataclasses import replace
 import pytest
 
 from fedplan import Fleet
+from fedplan.core.objective import Objective
 from fedplan.errors import FedplanError, InputError
+from fedplan.participation import uniform
 from fedplan.store import Store
 from fedplan.studies.building import build_experiment
 from fedplan.studies.grid import Grid, default_grid, read_sweep
 from fedplan.studies.jobs import make_jobs
 from fedplan.studies.summary import RunSummary, write_summaries
 from fedplan.studies.sweep import empirical_optimum, make_cells, sweep_study
-from fedplan.theory.cost import Objective
 
 TIME = Objective.weighted(0.0)
 SMALL = ("num-clients=6", "rounds=30", "target-loss=1.2", "seeds=3")
@@ -74,7 +75,7 @@ def test_there_is_no_optimum_where_nothing_arrives():
 
 def test_jobs_go_seed_by_seed():
     grid = Grid(clients_per_round=(1, 2), local_steps=(5, 9))
-    jobs = make_jobs(grid.settings, range(2))
+    jobs = make_jobs([uniform(*pair) for pair in grid.pairs], range(2))
     assert len(set(jobs)) == 8 and [job.seed for job in jobs] == [0] * 4 + [1] * 4
 
 
@@ -171,7 +172,8 @@ def test_a_file_of_runs_keeps_every_digit_and_is_whole_or_as_it_was(tmp_path):
     with path.open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert ",".join(rows[0]) == (
-        "clients_per_round,local_steps,seed,status,rounds,time_s,energy_j,final_loss"
+        "clients_per_round,local_steps,seed,status,rounds,time_s,energy_j,final_loss,"
+        "participation,groups,taken_part"
     )
     assert float(rows[0]["time_s"]) == 1 / 3 and rows[1]["final_loss"] == ""
     before = path.read_bytes()

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 from conftest import PILOTS, SETUP3
+from planned import make_plan, sensitivity
 
 from fedplan import (
     Bound,
@@ -18,15 +19,13 @@ from fedplan import (
     cost_surface,
     draw_fleet,
     estimate_bound,
-    make_plan,
     predict,
     read_pilots,
-    sensitivity,
     with_stragglers,
 )
 from fedplan.csvfile import Upload
-from fedplan.theory.example import EXAMPLE_BOUND, example_fleet
-from fedplan.theory.stragglers import expected_slowest
+from fedplan.participation.slowest import expected_slowest
+from fedplan.planning.example import EXAMPLE_BOUND, example_fleet
 from fedplan.web.answers import answer, what_ifs
 from fedplan.web.state import read_state
 
@@ -151,12 +150,12 @@ def test_the_map_is_the_cost_surface(shelf):
     ratios = np.array(near) / plan.prediction.cost - 1
     assert ratios.min() - 0.01 <= extra <= ratios.max() + 0.01
     chosen = next(mark for mark in found["marks"] if mark["role"] == "chosen")
-    assert (chosen["y"], chosen["x"]) == plan.setting
+    assert (chosen["y"], chosen["x"]) == plan.setting.pair
 
 
 def test_the_curves_are_cuts_of_the_surface_and_bands_hold_every_other_bound(shelf):
     curves = ask(shelf, energy_weight=0.3)["pictures"]["curves"]
-    k, e = make_plan(FLEET, EXAMPLE_BOUND, energy_weight=0.3).setting
+    k, e = make_plan(FLEET, EXAMPLE_BOUND, energy_weight=0.3).setting.pair
     objective = Objective.weighted(0.3)
     for name, ks, es in (
         ("steps", [k], curves["steps"]["x"]),
@@ -216,7 +215,7 @@ def test_what_ifs_and_stragglers(shelf):
     ]
     picture = found["pictures"]["fleet"]
     assert sum(picture["counts"]) == 100
-    k, e = plan.setting
+    k, e = plan.setting.pair
     times = FLEET.round_times_s(e)
     waits = float(expected_slowest(times, [k])[0])
     assert picture["lines"][1]["at"] == pytest.approx(waits, rel=1e-4)

@@ -9,14 +9,16 @@ import time
 
 import pytest
 from conftest import PILOTS, SETUP3
+from planned import make_plan
 from served import end_server, start_server
 from stored_runs import EXPERIMENT, make_run
 
-from fedplan import Constraints, Prices, compute_frontier, draw_fleet, estimate_bound, make_plan
-from fedplan.records import RoundRecord
+from fedplan import Constraints, Prices, compute_frontier, draw_fleet, estimate_bound
+from fedplan.core.records import RoundRecord
+from fedplan.participation import uniform
+from fedplan.planning.example import EXAMPLE_BOUND, example_fleet
 from fedplan.store import Store
 from fedplan.tables import read_fleet, read_pilots
-from fedplan.theory.example import EXAMPLE_BOUND, example_fleet
 from fedplan.web.basis import Shelf, example_basis
 from fedplan.web.state import read_state
 
@@ -119,24 +121,24 @@ def star(page):
 
 def test_moving_sliders_shows_what_the_library_computes(open_page):
     page = open_page()
-    assert shown(page) == make_plan(FLEET, EXAMPLE_BOUND, energy_weight=0.3).setting
+    assert shown(page) == make_plan(FLEET, EXAMPLE_BOUND, energy_weight=0.3).setting.pair
     for weight in (0.0, 0.55, 1.0):
         slide(page, "energy_weight", weight)
         plan = make_plan(FLEET, EXAMPLE_BOUND, energy_weight=weight)
-        assert shown(page) == plan.setting == star(page)
-        trace = figure(page, "map")[f"fedplan: K={plan.setting[0]}, E={plan.setting[1]}"]
-        assert (trace["y"], trace["x"]) == ([plan.setting[0]], [plan.setting[1]])
+        assert shown(page) == plan.setting.pair == star(page)
+        trace = figure(page, "map")[f"fedplan: K={plan.setting.pair[0]}, E={plan.setting.pair[1]}"]
+        assert (trace["y"], trace["x"]) == ([plan.setting.pair[0]], [plan.setting.pair[1]])
         assert plan.message in page.inner_text("#message")
     page.fill("#deadline_s", "1400")
     limits = Constraints(deadline_s=1400.0)
     plan = make_plan(FLEET, EXAMPLE_BOUND, energy_weight=1.0, constraints=limits)
-    assert shown(page) == plan.setting == star(page)
+    assert shown(page) == plan.setting.pair == star(page)
     assert "over a limit" in figure(page, "frontier")
     page.fill("#max_clients_per_round", "20")
     page.fill("#deadline_s", "")
     limits = Constraints(max_clients_per_round=20)
     plan = make_plan(FLEET, EXAMPLE_BOUND, energy_weight=1.0, constraints=limits)
-    assert shown(page) == plan.setting
+    assert shown(page) == plan.setting.pair
     points = compute_frontier(FLEET, EXAMPLE_BOUND, constraints=limits)
     page.click("#frontier details summary")
     rows = page.locator("#frontier tbody tr th").all_inner_texts()
@@ -153,7 +155,7 @@ def test_prices_and_ones_own_setting(open_page):
     page.fill("#current_clients_per_round", "10")
     page.fill("#current_local_steps", "50")
     prices = Prices(per_hour=5.0, per_kwh=0.5, per_client_round=0.001)
-    assert shown(page) == make_plan(FLEET, EXAMPLE_BOUND, prices=prices).setting
+    assert shown(page) == make_plan(FLEET, EXAMPLE_BOUND, prices=prices).setting.pair
     assert page.inner_text("#rows tr[data-role=current] td:nth-child(2)") == "10"
     assert "your setting" in " ".join(filter(None, figure(page, "map")))
 
@@ -194,7 +196,7 @@ def test_nothing_meets_the_limits(open_page):
     assert plan.message in page.inner_text("#message")
     assert page.is_hidden("#steps") and page.is_visible("#frontier")
     page.fill("#deadline_s", "")
-    assert shown(page) == make_plan(FLEET, EXAMPLE_BOUND, energy_weight=0.3).setting
+    assert shown(page) == make_plan(FLEET, EXAMPLE_BOUND, energy_weight=0.3).setting.pair
 
 
 def test_a_good_and_a_bad_file(open_page, tmp_path):
@@ -215,7 +217,7 @@ def test_a_good_and_a_bad_file(open_page, tmp_path):
     page.wait_for_selector("text=regret at most")
     fleet = read_fleet(tmp_path / "fleet.csv")
     estimate = estimate_bound(read_pilots(tmp_path / "pilots.csv"), 100)
-    assert shown(page) == make_plan(fleet, estimate, energy_weight=0.3).setting
+    assert shown(page) == make_plan(fleet, estimate, energy_weight=0.3).setting.pair
     page.select_option("#bound", "own")
     settle(page)
     a0 = float(page.input_value("#a0"))
@@ -247,7 +249,7 @@ def test_drawing_a_fleet_and_what_is_copied(open_page, fedplan, tmp_path, monkey
     until(page, "document.getElementById('copied').textContent.includes('python')")
     names = {}
     exec(page.evaluate("navigator.clipboard.readText()"), names)  # noqa: S102
-    assert names["plan"].setting == setting
+    assert names["plan"].setting.pair == setting
     assert names["plan"].message in page.inner_text("#message")
     drawn = names["fleet"]
     assert len(drawn) == 40 and isinstance(
@@ -284,7 +286,7 @@ def test_a_link_restores_the_view(open_page):
         assert other.input_value(f"#{key}") == page.input_value(f"#{key}"), key
     assert other.inner_text("#rows") == page.inner_text("#rows")
     other.click("#reset")
-    assert shown(other) == make_plan(FLEET, EXAMPLE_BOUND, energy_weight=0.3).setting
+    assert shown(other) == make_plan(FLEET, EXAMPLE_BOUND, energy_weight=0.3).setting.pair
 
 
 def test_the_keyboard_alone(open_page):
@@ -297,15 +299,15 @@ def test_the_keyboard_alone(open_page):
     for _ in range(5):
         page.keyboard.press("ArrowRight")
     assert page.input_value("#energy_weight") == "0.35"
-    assert shown(page) == make_plan(FLEET, EXAMPLE_BOUND, energy_weight=0.35).setting
+    assert shown(page) == make_plan(FLEET, EXAMPLE_BOUND, energy_weight=0.35).setting.pair
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.id") == "energy_weight"
     page.keyboard.press("Control+a")
     page.keyboard.type("0.8")
     plan = make_plan(FLEET, EXAMPLE_BOUND, energy_weight=0.8)
-    assert shown(page) == plan.setting
+    assert shown(page) == plan.setting.pair
     # The plan is said to who cannot see it.
-    k, e = plan.setting
+    k, e = plan.setting.pair
     until(
         page,
         "(text) => document.getElementById('live').textContent.startsWith(text)",
@@ -434,7 +436,7 @@ def test_runs_are_compared_and_seen_while_they_go_on(open_page, browser, tmp_pat
                 one = RoundRecord(
                     round=number, loss=2.0 - number, seconds=1.0, joules=1.0, **record
                 )
-                store.save_round(EXPERIMENT, 3, 7, 0, one)
+                store.save_round(EXPERIMENT, uniform(3, 7), 0, one)
                 until(
                     page,
                     "(rounds) => [...document.querySelectorAll('#runs tbody tr')].some((row) => "
@@ -461,7 +463,7 @@ def test_answers_keep_up_with_a_slider_and_the_last_one_counts(open_page):
           }
         }"""
     )
-    assert shown(page) == make_plan(FLEET, EXAMPLE_BOUND, energy_weight=0.6).setting
+    assert shown(page) == make_plan(FLEET, EXAMPLE_BOUND, energy_weight=0.6).setting.pair
     assert (
         json.loads(page.evaluate("document.documentElement.dataset.shown"))["energy_weight"] == 0.6
     )

@@ -18,6 +18,7 @@ def benchmark(monkeypatch):
     return importlib.import_module("explorer")
 
 
+@pytest.mark.slow  # a limit in seconds, for a machine that does nothing else
 def test_fifty_pages_for_five_seconds(server, benchmark):
     before = benchmark.memory_mb(server.process.pid)
     with ThreadPoolExecutor(1) as thread:  # the browser's tests keep a loop in this one

@@ -13,7 +13,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-from fedplan.records import Observation, RoundRecord, RunRecord
+from fedplan.core.records import Observation, RoundRecord, RunRecord
+from fedplan.participation import uniform
 from fedplan.store import Store
 from fedplan.studies import read_study
 from fedplan.studies.building import build_experiment
@@ -243,9 +244,7 @@ def test_an_app_that_plans_by_itself_has_runs_plans_and_devices(fedplan, store, 
         save_names(open_store, entry, [HOSTILE, "phone"])
         open_store.save_step(entry, "plans", [[0, 3, 9], [4, 2, 5]])
         for seed, status in ((0, "target"), (1_000_000, "rounds")):
-            training = RunRecord(
-                clients_per_round=2, local_steps=5, seed=seed, status=status, rounds=rounds
-            )
+            training = RunRecord(setting=uniform(2, 5), seed=seed, status=status, rounds=rounds)
             open_store.save_run(settings, training)
     page = page_of(fedplan, tmp_path, "app")
     outline, words = check_structure(page), words_of(page)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from stored_runs import EXPERIMENT, make_run
 
+from fedplan.core.records import RoundRecord
 from fedplan.errors import InputError
-from fedplan.records import RoundRecord
+from fedplan.participation import uniform
 from fedplan.store import Store
 from fedplan.web import runs
 
@@ -65,12 +66,12 @@ def test_curves_are_the_runs_that_were_stored(stored):
 def test_a_run_that_goes_on_is_first_and_grows(stored):
     record = RoundRecord(round=0, loss=2.0, accuracy=None, cohort=(), seconds=0.0, joules=0.0)
     with Store(stored) as store:
-        store.save_round(EXPERIMENT, 3, 7, 0, record)
+        store.save_round(EXPERIMENT, uniform(3, 7), 0, record)
         (study,) = runs.listing(stored)["studies"]
         first = runs.runs_of(stored, study["experiment"])["runs"][0]
         assert (first["key"], first["status"], first["rounds"]) == ([3, 7, 0], "unfinished", 0)
         more = RoundRecord(round=1, loss=1.0, accuracy=None, cohort=(1,), seconds=5.0, joules=2.0)
-        store.save_round(EXPERIMENT, 3, 7, 0, more)
+        store.save_round(EXPERIMENT, uniform(3, 7), 0, more)
         asked = {"experiment": study["experiment"], "runs": [[3, 7, 0]]}
         (curve,) = runs.curves(stored, asked)["curves"]
         assert curve["losses"] == [2.0, 1.0] and curve["seconds"] == [0.0, 5.0]

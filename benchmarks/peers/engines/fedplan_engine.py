@@ -17,8 +17,9 @@ from typing import Any
 
 from common import MODES, Task, Workload, report
 
+from fedplan.core.records import RoundRecord, Stop
 from fedplan.models import Learner, Logistic
-from fedplan.records import RoundRecord, Stop
+from fedplan.participation import uniform
 from fedplan.simulation import Evaluation, Job, LearningRate, Simulator
 from fedplan.tasks import FederatedData
 
@@ -70,11 +71,7 @@ def timed(
         ends[job.seed][record.round] = time.perf_counter()
 
     jobs = [
-        Job(
-            clients_per_round=workload.clients_per_round,
-            local_steps=workload.local_steps,
-            seed=seed,
-        )
+        Job(setting=uniform(workload.clients_per_round, workload.local_steps), seed=seed)
         for seed in workload.seeds
     ]
     stop = Stop(max_rounds=max_rounds)

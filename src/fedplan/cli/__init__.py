@@ -17,7 +17,6 @@ from fedplan.cli.output import fail, when_stopped
 from fedplan.cli.plan import plan
 from fedplan.cli.plot import plot
 from fedplan.cli.profile import profile
-from fedplan.cli.prototype import prototype
 from fedplan.cli.report import report
 from fedplan.cli.reproduce import reproduce
 from fedplan.cli.run import run
@@ -47,7 +46,6 @@ def cli() -> None:
       fedplan reproduce setup3 --quick            an experiment of the paper, measured again
       fedplan list                                what has been stored
       fedplan report demo -o report.html          a study as a page to read and to send
-      fedplan prototype up --plain --devices 3    a Flower federation on this machine
 
     Results go to standard output, everything else to standard error. Exit codes: 0 done, 1 failed,
     2 wrong input, 3 no feasible plan, 130 interrupted.
@@ -56,7 +54,7 @@ def cli() -> None:
 
 for command in (
     run, plan, profile, estimate, frontier, simulate, sweep, reproduce, list_, show, plot, export,
-    report, serve, prototype,
+    report, serve,
 ):  # fmt: skip
     cli.add_command(command)
 

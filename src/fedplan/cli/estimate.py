@@ -11,7 +11,7 @@ from fedplan.cli.output import amount, check_plot, console, print_json, save_plo
 from fedplan.errors import Collector
 
 if TYPE_CHECKING:
-    from fedplan.theory.estimation import Estimate
+    from fedplan.convergence.estimation import Estimate
 
 
 @click.command()
@@ -42,9 +42,9 @@ def estimate(
       fedplan estimate --pilots pilots.csv --num-clients 100
       fedplan estimate --pilots pilots.csv --num-clients 100 --method pairwise --format json
     """
+    from fedplan.convergence.estimation import estimate_bound
     from fedplan.figures import fit_figure_data
     from fedplan.tables import read_pilots
-    from fedplan.theory.estimation import estimate_bound
 
     collector = Collector()
     collector.attempt(lambda: check_plot(plot))

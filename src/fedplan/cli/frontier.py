@@ -7,16 +7,31 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fedplan.cli.options import constraint_options, output_options, problem_options, read_request
-from fedplan.cli.output import console, joules, print_json, save_plot, say_not_drawn, seconds
+from fedplan.cli.options import (
+    constraint_options,
+    law_options,
+    output_options,
+    problem_options,
+    read_request,
+)
+from fedplan.cli.output import (
+    console,
+    count_or_dash,
+    joules,
+    print_json,
+    save_plot,
+    say_not_drawn,
+    seconds,
+)
 from fedplan.errors import EXIT_INFEASIBLE
 
 if TYPE_CHECKING:
-    from fedplan.theory.frontier import FrontierPoint
+    from fedplan.planning.frontier import FrontierPoint
 
 
 @click.command()
 @problem_options
+@law_options
 @constraint_options
 @output_options
 def frontier(output_format: str, plot: str | None, **options: Any) -> None:
@@ -29,24 +44,22 @@ def frontier(output_format: str, plot: str | None, **options: Any) -> None:
     Examples:
       fedplan frontier --example --plot frontier.html
       fedplan frontier --fleet fleet.csv --ratio 3750 --deadline-s 3600 --format json
+      fedplan frontier --fleet fleet.csv --participation turns
     """
     from fedplan.figures import frontier_figure_data
-    from fedplan.theory.estimation import what_is_known
-    from fedplan.theory.frontier import compute_frontier, is_complete
+    from fedplan.planning.frontier import frontier_by_law
 
     request = read_request(options, plot)
-    bound, _, limits = what_is_known(request.knowledge, request.constraints)
-    points = compute_frontier(
-        request.fleet, bound, target_gap=request.target_gap, constraints=limits
+    points, complete = frontier_by_law(
+        request.problem, request.knowledge, request.participation, target_gap=request.target_gap
     )
     units = f" Relative units: for {request.relative_to}." if request.relative_to else ""
     count = "1 setting is" if len(points) == 1 else f"{len(points)} settings are"
     message = f"{count} not beaten on both time and energy.{units}"
     if not points:
         message = "No setting meets the limits. `fedplan plan` with them says the best attainable."
-    complete = is_complete(request.fleet, bound, limits)
     if points and not complete:
-        message += " For a fleet this large a lattice of settings was looked at, not every one."
+        message += " Of the settings a lattice was looked at, not every one."
     if plot is not None and points:
         save_plot(frontier_figure_data(points, relative=request.relative_to or False), plot)
     elif plot is not None:
@@ -78,7 +91,7 @@ def _print_table(points: list[FrontierPoint], of_what: str) -> None:
         start, end = point.energy_weight_from, point.energy_weight_to
         selected = "-" if start is None or end is None else f"{start:.4f} .. {end:.4f}"
         table.add_row(
-            f"{point.clients_per_round:,}",
+            count_or_dash(point.clients_per_round),
             f"{point.local_steps:,}",
             seconds(point.time_s),
             joules(point.energy_j),

@@ -13,12 +13,14 @@ from fedplan.cli.progress import show_log
 from fedplan.errors import Collector, InputError
 
 if TYPE_CHECKING:
-    from fedplan.theory.constraints import Constraints
-    from fedplan.theory.convergence import Bound
-    from fedplan.theory.cost import Prices
-    from fedplan.theory.estimation import Estimate, Method
-    from fedplan.theory.fleet import Fleet
-    from fedplan.theory.pilots import Pilot
+    from fedplan.convergence.bound import Bound
+    from fedplan.convergence.estimation import Estimate, Method
+    from fedplan.convergence.pilots import Pilot
+    from fedplan.convergence.saturation import Saturation
+    from fedplan.core.constraints import Constraints
+    from fedplan.core.fleet import Fleet
+    from fedplan.core.objective import Prices
+    from fedplan.core.problem import Problem
 
 Command = Callable[..., Any]
 
@@ -38,8 +40,8 @@ _LIMITS = {
     ),
     "energy_budget_j": (float, "Total joules allowed, as --deadline-s."),
     "max_rounds": (int, "Rounds allowed to reach the target."),
-    "min_clients_per_round": (int, "Smallest K."),
-    "max_clients_per_round": (int, "Largest K."),
+    "min_clients_per_round": (int, "Smallest K, or smallest group."),
+    "max_clients_per_round": (int, "Largest K, or largest group."),
     "min_local_steps": (int, "Smallest E."),
     "max_local_steps": (int, "Largest E."),
 }
@@ -65,6 +67,27 @@ problem_options = _stack(
     click.option("--bound", metavar="a0=..,b0=..[,c0=..]", help="The bound, with --target-gap."),
     click.option("--target-gap", type=float, help="How close to the best loss to get."),
     click.option("--pilots", "pilots_file", metavar="CSV", help="Pilot runs: pilots.csv."),
+)
+law_options = _stack(
+    click.option(
+        "--participation",
+        metavar="LAW",
+        help="Who trains when: turns (default without a bound), uniform (with one), shuffled or "
+        "weighted.",
+    ),
+    click.option(
+        "--saturation",
+        type=(float, float),
+        metavar="LOW HIGH",
+        help="Without a bound: the local steps at which half of what steps can save is saved lie "
+        "in this range. Default: 8 256.",
+    ),
+    click.option(
+        "--rounds",
+        "full_rounds",
+        type=float,
+        help="Without a bound: rounds that all clients would need. Default: 100.",
+    ),
 )
 objective_options = _stack(
     click.option(
@@ -114,14 +137,13 @@ store_options = _stack(store_option, format_option)
 class Request:
     """What the options describe, read and checked."""
 
-    fleet: Fleet
-    knowledge: Bound | Estimate
+    problem: Problem
+    knowledge: Bound | Estimate | Saturation
+    participation: str
     pilots: tuple[Pilot, ...]  # those that the knowledge comes from, where it does
     target_gap: float
     relative_to: str | None  # what "rounds" are relative to, where they are not absolute
-    energy_weight: float | None
     prices: Prices | None
-    constraints: Constraints
 
     @property
     def of_what(self) -> str:
@@ -131,17 +153,25 @@ class Request:
         return " (pilots' descent)" if self.pilots else " (relative)"
 
 
+_KNOWN = ("ratio", "bound", "pilots_file")  # each tells how many rounds a (K, E) needs
+
+
 def is_nothing_given(options: dict[str, Any]) -> bool:
     """Whether no option of `problem_options` was used."""
-    names = ("fleet_file", "ratio", "bound", "target_gap", "pilots_file")
+    names = ("fleet_file", *_KNOWN, "target_gap")
     return not options["example"] and all(options[name] is None for name in names)
 
 
 def read_request(options: dict[str, Any], plot: str | None) -> Request:
-    """Read files, bound, weights and limits; every problem of all of them is raised together."""
-    from fedplan.theory.constraints import Constraints
-    from fedplan.theory.cost import Objective, Prices
-    from fedplan.theory.planning import method_problems
+    """Read files, bound, weights and limits; every problem of all of them is raised together.
+
+    A command with `law_options` needs no bound.
+    """
+    from fedplan.core.constraints import Constraints
+    from fedplan.core.objective import Objective, Prices
+    from fedplan.core.problem import Problem
+    from fedplan.planning.making import law_problems
+    from fedplan.planning.uniform_plan import method_problems
 
     collector = Collector()
     collector.attempt(lambda: check_plot(plot))
@@ -159,8 +189,21 @@ def read_request(options: dict[str, Any], plot: str | None) -> Request:
             collector.add("give --energy-weight or prices, not both.")
     prices = collector.attempt(lambda: Prices(**given)) if given else None
     pilots = _read_pilots(options, fleet, collector)
-    knowledge, gap, relative_to = _read_bound(options, fleet, pilots, collector)
-    if constraints is not None and "method" in options:
+    has_bound = options["example"] or any(options[name] is not None for name in _KNOWN)
+    gap, relative_to = 1.0, None
+    knowledge: Bound | Estimate | Saturation | None
+    if "participation" in options and not has_bound:
+        knowledge = _read_saturation(options, collector)
+    else:
+        knowledge, gap, relative_to = _read_bound(options, fleet, pilots, collector)
+        for name in ("saturation", "full_rounds"):
+            if options.get(name) is not None:
+                flag = "--rounds" if name == "full_rounds" else "--saturation"
+                collector.add(f"{flag} is for plans without a bound. Leave one of them out.")
+    law = options.get("participation") or ("uniform" if has_bound else "turns")
+    for problem in law_problems(law, options.get("method"), has_bound=has_bound):
+        collector.add(problem)
+    if constraints is not None and "method" in options and law == "uniform" and has_bound:
         for problem in method_problems(
             options["method"],
             constraints,
@@ -173,21 +216,36 @@ def read_request(options: dict[str, Any], plot: str | None) -> Request:
     collector.finish()
     if fleet is None or knowledge is None or constraints is None:
         raise AssertionError("a missing part is always a noted problem")
+    objective = prices.objective() if prices else Objective.weighted(weight or 0.0)
     return Request(
-        fleet=fleet,
+        problem=Problem(fleet=fleet, objective=objective, limits=constraints),
         knowledge=knowledge,
+        participation=law,
         pilots=tuple(pilots or ()),
         target_gap=gap,
         relative_to=relative_to,
-        energy_weight=None if prices else (weight or 0.0),
         prices=prices,
-        constraints=constraints,
     )
 
 
+def _read_saturation(options: dict[str, Any], collector: Collector) -> Saturation | None:
+    from fedplan.convergence.saturation import RANGE, ROUNDS, Saturation
+
+    if options["target_gap"] is not None:
+        collector.add("--target-gap goes with --bound: without a bound there is no gap.")
+    rounds = options["full_rounds"]
+    if rounds is not None and not 0 < rounds < float("inf"):
+        collector.add(f"`rounds > 0 and finite` must hold, but got rounds={rounds}.")
+        rounds = None
+    low, high = options["saturation"] or RANGE
+    # With as many steps as the saturation has, all clients need twice the fewest rounds.
+    fewest = ROUNDS if rounds is None else rounds / 2
+    return collector.attempt(lambda: Saturation.within(low, high, rounds=fewest))
+
+
 def _read_fleet(options: dict[str, Any], collector: Collector) -> Fleet | None:
+    from fedplan.planning.example import example_fleet
     from fedplan.tables import read_fleet
-    from fedplan.theory.example import example_fleet
 
     path = options["fleet_file"]
     if path is not None and options["example"]:
@@ -217,10 +275,10 @@ def _read_bound(
     pilots: list[Pilot] | None,
     collector: Collector,
 ) -> tuple[Bound | Estimate | None, float, str | None]:
-    from fedplan.theory.convergence import Bound, target_gap_problems
-    from fedplan.theory.estimation import estimate_bound
-    from fedplan.theory.example import EXAMPLE_BOUND
-    from fedplan.theory.pilots import DESCENT
+    from fedplan.convergence.bound import Bound, target_gap_problems
+    from fedplan.convergence.estimation import estimate_bound
+    from fedplan.convergence.pilots import DESCENT
+    from fedplan.planning.example import EXAMPLE_BOUND
 
     given = [name for name in ("ratio", "bound", "pilots_file") if options[name] is not None]
     if len(given) > 1 or not (given or options["example"]):
@@ -250,12 +308,13 @@ def _read_bound(
 
 
 def _check_steps(
-    knowledge: Bound | Estimate, constraints: Constraints, collector: Collector
+    knowledge: Bound | Estimate | Saturation, constraints: Constraints, collector: Collector
 ) -> None:
-    from fedplan.theory.convergence import Bound
+    from fedplan.convergence.bound import Bound
+    from fedplan.planning.steps import steps_range
 
     if isinstance(knowledge, Bound):
-        collector.attempt(lambda: constraints.steps_range(knowledge))
+        collector.attempt(lambda: steps_range(constraints, knowledge))
 
 
 def parse_bound(text: str) -> Bound:
@@ -264,7 +323,7 @@ def parse_bound(text: str) -> Bound:
     >>> parse_bound("a0=3750, b0=1, c0=26")
     Bound(a0=3750.0, b0=1.0, c0=26.0)
     """
-    from fedplan.theory.convergence import Bound
+    from fedplan.convergence.bound import Bound
 
     values: dict[str, float] = {}
     for part in text.split(","):

@@ -17,7 +17,7 @@ from fedplan.strictjson import to_json
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from fedplan.figures.save import FigureData
+    from fedplan.figures import Figure
 
 
 _WHEN_STOPPED = "fedplan.when_stopped"
@@ -93,7 +93,7 @@ def check_folder(path: str | None) -> None:
         raise InputError(f"there is no folder {Path(path).parent} to write {path} into. Make it.")
 
 
-def save_plot(data: FigureData, path: str) -> None:
+def save_plot(data: Figure, path: str) -> None:
     """Draw into the file, and say so once the command has printed its result."""
     from fedplan.figures import save_figure
 
@@ -185,3 +185,12 @@ def difference(ratio: float) -> str:
     if ratio < 3:
         return f"{ratio - 1:+.1%}"
     return f"{ratio:,.1f} x" if ratio < 10 else f"{ratio:,.0f} x"
+
+
+def count_or_dash(number: int | None) -> str:
+    """A whole number, or a dash where there is none.
+
+    >>> count_or_dash(1200), count_or_dash(None)
+    ('1,200', '-')
+    """
+    return "-" if number is None else f"{number:,}"

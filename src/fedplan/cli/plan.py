@@ -1,7 +1,8 @@
-"""`fedplan plan`: the best (K, E) for a fleet."""
+"""`fedplan plan`: who should train when, and for how many local steps."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -9,6 +10,7 @@ import click
 from fedplan.cli.options import (
     Request,
     constraint_options,
+    law_options,
     objective_options,
     output_options,
     problem_options,
@@ -17,6 +19,7 @@ from fedplan.cli.options import (
 from fedplan.cli.output import (
     amount,
     console,
+    count_or_dash,
     difference,
     joules,
     print_json,
@@ -27,9 +30,11 @@ from fedplan.cli.output import (
 from fedplan.errors import EXIT_INFEASIBLE
 
 if TYPE_CHECKING:
-    from fedplan.theory.cost import Prediction
-    from fedplan.theory.plan import Plan
-    from fedplan.theory.sensitivity import WhatIf
+    from rich.table import Table
+
+    from fedplan.core.plan import Plan
+    from fedplan.core.prediction import Prediction
+    from fedplan.planning.sensitivity import WhatIf
 
 # What-ifs re-plan about ten times; past this many devices that would be felt.
 _MAX_DEVICES_FOR_WHAT_IFS = 10_000
@@ -37,6 +42,7 @@ _MAX_DEVICES_FOR_WHAT_IFS = 10_000
 
 @click.command()
 @problem_options
+@law_options
 @objective_options
 @click.option(
     "--method",
@@ -47,32 +53,42 @@ _MAX_DEVICES_FOR_WHAT_IFS = 10_000
 @constraint_options
 @output_options
 def plan(output_format: str, plot: str | None, **options: Any) -> None:
-    """Find the clients per round and local steps that cost least.
+    """Find who should train when, and the local steps, that cost least.
 
-    What is known of convergence comes from one of: --ratio (the paper's A0/B0; relative units),
-    --bound with --target-gap, or --pilots (fitted, and planned for the smallest regret).
+    With a fleet alone, groups of devices of like speed take turns, and the local steps are for a
+    stated range of saturation: no pilots are needed. What is known of convergence may come from one
+    of: --ratio (the paper's A0/B0; relative units), --bound with --target-gap, or --pilots (fitted,
+    and planned for the smallest regret); then clients are sampled uniformly, unless
+    --participation says otherwise.
 
     \b
     Examples:
+      fedplan plan --fleet fleet.csv
+      fedplan plan --fleet fleet.csv --saturation 20 80 --rounds 200 --max-clients-per-round 10
+      fedplan plan --example --participation turns --energy-weight 0.5
       fedplan plan --example --energy-weight 0.3 --plot plan.png
       fedplan plan --fleet fleet.csv --ratio 3750 --method paper
       fedplan plan --fleet fleet.csv --pilots pilots.csv --price-hour 2 --price-kwh 0.3
       fedplan plan --fleet fleet.csv --bound a0=3750,b0=1,c0=26 --target-gap 0.5 \\
           --deadline-s 3600 --max-clients-per-round 50 --format json
     """
-    from fedplan.theory.planning import make_plan
+    from fedplan.convergence.saturation import Saturation
+    from fedplan.planning.law_plan import beside_turns
+    from fedplan.planning.making import make_plan
 
     request = read_request(options, plot)
     result = make_plan(
-        request.fleet,
+        request.problem,
         request.knowledge,
+        participation=request.participation,
         target_gap=request.target_gap,
-        energy_weight=request.energy_weight,
-        prices=request.prices,
-        constraints=request.constraints,
         method=options["method"],
         regret_quantile=options["regret_quantile"],
     )
+    if request.participation == "uniform" and not isinstance(request.knowledge, Saturation):
+        result = beside_turns(
+            result, request.problem, request.knowledge, target_gap=request.target_gap
+        )
     if plot is not None and result.success:
         _draw(request, result, plot)
     elif plot is not None:
@@ -87,34 +103,34 @@ def plan(output_format: str, plot: str | None, **options: Any) -> None:
 
 
 def _what_ifs(request: Request, result: Plan) -> list[WhatIf]:
-    from fedplan.theory.constraints import TOTALS
-    from fedplan.theory.sensitivity import sensitivity
+    from fedplan.core.constraints import TOTALS
+    from fedplan.planning.sensitivity import sensitivity
 
-    if not result.success or request.fleet.count.size > _MAX_DEVICES_FOR_WHAT_IFS:
+    if not result.success or request.problem.fleet.count.size > _MAX_DEVICES_FOR_WHAT_IFS:
         return []
     if set(TOTALS) & set(result.binding):
         return []  # the limit, not the choice, is what would cost
-    return sensitivity(
-        request.fleet,
-        request.knowledge,
-        result,
-        energy_weight=request.energy_weight,
-        prices=request.prices,
-        constraints=request.constraints,
-    )
+    return sensitivity(request.problem, request.knowledge, result)
 
 
 def _draw(request: Request, result: Plan, path: str) -> None:
-    from fedplan.figures import plan_figure_data
+    from fedplan.convergence.saturation import Saturation
+    from fedplan.figures import plan_figure_data, plan_turns_data
 
+    if result.groups:
+        save_plot(plan_turns_data(result), path)
+        return
+    if result.participation != "uniform" or isinstance(request.knowledge, Saturation):
+        say_not_drawn(path, "only plans by turns, and uniform ones with a bound, are drawn")
+        return
     data = plan_figure_data(
-        request.fleet,
+        request.problem.fleet,
         request.knowledge,
         result,
-        energy_weight=request.energy_weight,
+        energy_weight=request.problem.objective.energy_weight,
         prices=request.prices,
         target_gap=request.target_gap,
-        constraints=request.constraints,
+        constraints=request.problem.limits,
         relative=request.relative_to or False,
     )
     save_plot(data, path)
@@ -132,6 +148,13 @@ def _prediction_json(prediction: Prediction) -> dict[str, Any]:
     }
 
 
+def participation_json(result: Plan) -> dict[str, Any] | None:
+    """Who trains when, with a row for each group that takes turns."""
+    if not result.success:
+        return None
+    return {"law": result.participation, "groups": [asdict(group) for group in result.groups]}
+
+
 _NO_PREDICTION: dict[str, Any] = dict.fromkeys(
     ("clients_per_round", "local_steps", "expected_rounds", "rounds", "time_s", "energy_j", "cost")
 )
@@ -143,6 +166,7 @@ def _as_json(request: Request, result: Plan, what_ifs: list[WhatIf]) -> dict[str
         "success": result.success,
         "status": result.status,
         "method": result.method,
+        "participation": participation_json(result),
         **(_prediction_json(result.prediction) if result.prediction else _NO_PREDICTION),
         "cost_unit": result.unit,
         "co2_g": _co2_g(request, result),
@@ -188,7 +212,7 @@ def _co2_g(request: Request, result: Plan) -> float | None:
 
 
 def _message(request: Request, result: Plan) -> str:
-    from fedplan.theory.estimation import Estimate
+    from fedplan.convergence.estimation import Estimate
 
     parts = [result.message]
     if request.relative_to:
@@ -212,7 +236,7 @@ def _print_table(request: Request, result: Plan, what_ifs: list[WhatIf]) -> None
     best, of_what = result.prediction, request.of_what
     facts = Table.grid(padding=(0, 3))
     for name, value in (
-        ("clients per round", f"[bold]{best.clients_per_round:,}[/] of {len(request.fleet):,}"),
+        _who(result, len(request.problem.fleet)),
         ("local steps", f"[bold]{best.local_steps:,}[/]"),
         (f"rounds{of_what}", f"{best.rounds:,}"),
         (f"time{of_what}", seconds(best.time_s)),
@@ -223,6 +247,9 @@ def _print_table(request: Request, result: Plan, what_ifs: list[WhatIf]) -> None
     if (co2_g := _co2_g(request, result)) is not None:
         facts.add_row(f"carbon{of_what}", f"{amount(co2_g)} g CO2")
     out.print(facts)
+    if result.groups:
+        out.print()
+        out.print(_group_table(result))
     title = f"What other settings would pay{of_what}"
     others = Table(title=title, title_justify="left", box=None)
     for name in ("setting", "K", "E", "rounds", "time", "energy", "cost"):
@@ -232,7 +259,7 @@ def _print_table(request: Request, result: Plan, what_ifs: list[WhatIf]) -> None
         note = "" if other.feasible else " (breaks a constraint)"
         others.add_row(
             other.name + note,
-            f"{p.clients_per_round:,}",
+            count_or_dash(p.clients_per_round),
             f"{p.local_steps:,}",
             f"{p.rounds:,}",
             seconds(p.time_s),
@@ -248,7 +275,7 @@ def _print_table(request: Request, result: Plan, what_ifs: list[WhatIf]) -> None
         for case in what_ifs:
             unsure.add_row(
                 case.name,
-                f"{case.clients_per_round:,}",
+                count_or_dash(case.clients_per_round),
                 f"{case.local_steps:,}",
                 f"+{case.regret:.1%}",
             )
@@ -256,3 +283,30 @@ def _print_table(request: Request, result: Plan, what_ifs: list[WhatIf]) -> None
         out.print(unsure)
     out.print()
     out.print(_message(request, result), markup=False)
+
+
+def _who(result: Plan, num_clients: int) -> tuple[str, str]:
+    if result.groups:
+        groups = f"[bold]{len(result.groups):,}[/] of {num_clients:,} clients"
+        return "groups that take turns", groups
+    clients = count_or_dash(result.prediction.clients_per_round if result.prediction else None)
+    law = "" if result.participation == "uniform" else f" ({result.participation})"
+    return f"clients per round{law}", f"[bold]{clients}[/] of {num_clients:,}"
+
+
+def _group_table(result: Plan) -> Table:
+    from rich.table import Table
+
+    table = Table(title="Who trains when", title_justify="left", box=None)
+    for name in ("group", "devices", "share of data", "share of rounds", "round", "energy"):
+        table.add_column(name, justify="right")
+    for number, row in enumerate(result.groups, 1):
+        table.add_row(
+            f"{number:,}",
+            f"{row.clients:,}",
+            f"{row.data_share:.1%}",
+            f"{row.frequency:.1%}",
+            seconds(row.time_s),
+            joules(row.energy_j),
+        )
+    return table

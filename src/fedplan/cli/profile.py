@@ -216,7 +216,7 @@ def _read(study: str, overrides: tuple[str, ...], options: dict[str, Any]) -> _R
 
 
 def _check_exchange(options: dict[str, Any], collector: Collector) -> None:
-    from fedplan.theory.fleet import MAX_VALUE
+    from fedplan.core.fleet import MAX_VALUE
 
     flags = {name: options[name] for name in ("server", "comm_time_s", "bandwidth_mbps")}
     given = [name for name, value in flags.items() if value is not None]

@@ -16,7 +16,7 @@ import click
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-    from fedplan.records import RoundRecord, RunRecord
+    from fedplan.core.records import RoundRecord, RunRecord
     from fedplan.simulation import Job
 
 _NOTICE_AFTER_S = 1.0
@@ -120,8 +120,9 @@ def step_bar(*, quiet: bool) -> Iterator[Callable[[str, Job, RoundRecord], None]
             now = time.monotonic()
             if now - shown_at >= _BETWEEN_UPDATES_S and record.loss is not None:
                 shown_at = now
-                setting = f"{job.clients_per_round} clients, {job.local_steps} steps"
-                text = f"{step}: {setting}, round {record.round:,}, loss {record.loss:.4g}"
+                text = (
+                    f"{step}: {job.setting.label}, round {record.round:,}, loss {record.loss:.4g}"
+                )
                 bar.update(task, description=text)
 
         yield report

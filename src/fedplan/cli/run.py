@@ -64,7 +64,8 @@ def run(
 
     Short pilots show how fast the loss falls; the plan is the setting that stays cheap whatever
     they leave open; training with it shows whether the prediction was right. Everything is kept in
-    the store: the same command after an interruption goes on where it was.
+    the store: the same command after an interruption goes on where it was. With
+    participation=turns no pilots are needed: groups of devices of like speed take turns.
 
     STUDY is a study file (TOML) or one that is built in: demo, setup1, setup2, setup3. KEY=VALUE
     takes the place of what it says.
@@ -76,6 +77,7 @@ def run(
     Examples:
       fedplan run
       fedplan run setup3 energy-weight=0.5 --plot setup3.png --report setup3.md
+      fedplan run setup3 participation=turns --plot turns.png
       fedplan run setup1 pilots=paper
       fedplan run study.toml deadline-s=3600 --format json
       fedplan run study.toml --runner flower --federation lab
@@ -106,10 +108,10 @@ def run(
             compile_kernels(experiment, quiet=quiet)
             with step_bar(quiet=quiet) as progress:
                 outcome = run_study(experiment, store, report=progress)
-    if plot is not None and any(one.final_loss is not None for one in outcome.pilots):
+    if plot is not None and can_draw(outcome):
         draw_outcome(experiment, outcome, plot)
     elif plot is not None:
-        say_not_drawn(plot, "no pilot has a loss")
+        say_not_drawn(plot, "there is no loss to draw")
     if report is not None:
         _write_report(experiment, outcome, report, store_url, picture=plot)
         context = click.get_current_context()
@@ -142,11 +144,35 @@ def _write_report(
         draft.write_text(report_text(experiment, outcome, picture=picture), encoding="utf-8")
 
 
+def can_draw(outcome: Outcome) -> bool:
+    """Whether there is anything to draw of a study."""
+    from fedplan.studies.picture import has_losses
+
+    return has_losses(outcome)
+
+
 def draw_outcome(experiment: Experiment, outcome: Outcome, path: str) -> None:
     """Draw what a study has come to, as far as it got."""
     from fedplan.studies.picture import outcome_figure
 
     save_plot(outcome_figure(experiment, outcome), path)
+
+
+def _plan_json(outcome: Outcome) -> dict[str, Any] | None:
+    from fedplan.studies.workflow import plan_step
+
+    if outcome.plan is not None:
+        step = plan_step(outcome.plan)
+        law = {"law": step.pop("participation"), "groups": step.pop("groups")}
+        return {"participation": law, **step} if outcome.plan.success else None
+    if outcome.setting is None:
+        return None
+    return {
+        "participation": {"law": "uniform", "groups": []},
+        "clients_per_round": outcome.setting[0],
+        "local_steps": outcome.setting[1],
+        "regret": outcome.regret,
+    }
 
 
 def _predicted_json(outcome: Outcome) -> dict[str, Any] | None:
@@ -173,12 +199,7 @@ def _as_json(experiment: Experiment, outcome: Outcome) -> dict[str, Any]:
         "success": outcome.success,
         "status": outcome.status,
         "study": experiment.study.name,
-        "plan": outcome.setting
-        and {
-            "clients_per_round": outcome.setting[0],
-            "local_steps": outcome.setting[1],
-            "regret": outcome.regret,
-        },
+        "plan": _plan_json(outcome),
         "predicted": _predicted_json(outcome),
         "measured": measured
         and {
@@ -218,6 +239,8 @@ def _print_table(experiment: Experiment, outcome: Outcome) -> None:
         clients, steps = outcome.setting
         facts.add_row("clients per round", f"[bold]{clients:,}[/] of {experiment.num_clients:,}")
         facts.add_row("local steps", f"[bold]{steps:,}[/]")
+    if outcome.plan is not None and outcome.plan.success:
+        facts.add_row("who trains when", f"[bold]{outcome.plan.setting.label}[/]")
     out.print(facts)
     out.print()
     out.print(_comparison(experiment, outcome))
@@ -236,7 +259,8 @@ def _comparison(experiment: Experiment, outcome: Outcome) -> Any:
         bill = type(outcome.pilots_bill).of([pilot], experiment.objective)
         setting = f"{pilot.clients_per_round:,} clients, {pilot.local_steps:,} steps"
         _add_bill(table, f"pilot: {setting}", f"{pilot.num_rounds:,}", bill)
-    _add_bill(table, "all pilots", "", outcome.pilots_bill)
+    if outcome.pilots:
+        _add_bill(table, "all pilots", "", outcome.pilots_bill)
     if (expected := outcome.forecast) is not None:
         prediction = expected.prediction
         totals = (prediction.expected_rounds, prediction.time_s, prediction.energy_j)

@@ -91,7 +91,7 @@ def _read_basis(store_url: str, options: dict[str, Any]) -> Basis:
     if (path := options["fleet_file"]) is not None:
         devices = Devices(
             name=path,
-            fleet=request.fleet,
+            fleet=request.problem.fleet,
             flags=("--fleet", path),
             python=f"read_fleet({path!r})",
         )
@@ -99,7 +99,7 @@ def _read_basis(store_url: str, options: dict[str, Any]) -> Basis:
     if (path := options["pilots_file"]) is not None:
         convergence = piloted(path, request.pilots)
     elif options["ratio"] is not None or options["bound"] is not None:
-        from fedplan.theory.convergence import Bound
+        from fedplan.convergence.bound import Bound
 
         if not isinstance(request.knowledge, Bound):
             raise AssertionError("a ratio or a bound is no estimate")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -43,7 +42,7 @@ def show(name: str, with_runs: bool, store_url: str, output_format: str) -> None
         else:
             runs = runs_of_experiment(store, entry, store.studies())
     if output_format == "json":
-        listed = [{**asdict(run), "made_for": role or None} for run, role in runs]
+        listed = [{**run.to_dict(), "made_for": role or None} for run, role in runs]
         print_json(
             {"success": True, **known, "num_runs": len(runs), "runs": listed if with_runs else None}
         )
@@ -91,12 +90,14 @@ def _print_runs(made: list[tuple[RunEntry, str]]) -> None:
     runs = [run for run, _ in made]
 
     columns: dict[str, Callable[[RunEntry], str]] = {
-        "K": lambda run: f"{run.clients_per_round:,}",
+        "K": lambda run: _count(run.clients_per_round),
         "E": lambda run: f"{run.local_steps:,}",
         "seed": lambda run: str(run.seed),
         "rounds": lambda run: f"{run.num_rounds:,}",
         "final loss": lambda run: "-" if run.final_loss is None else f"{run.final_loss:.4g}",
     }
+    if any(run.groups for run in runs):
+        columns["groups"] = lambda run: _count(run.setting.groups)
     if any(run.time_s for run in runs):
         columns["time"] = lambda run: seconds(run.time_s)
     if any(run.energy_j for run in runs):
@@ -104,11 +105,16 @@ def _print_runs(made: list[tuple[RunEntry, str]]) -> None:
     table = Table(box=None)
     for name in columns:
         table.add_column(name, justify="right")
-    for name in ("made for", "ended by"):
+    for name in ("participation", "made for", "ended by"):
         table.add_column(name)
     for run, role in made:
         cells = (shown(run) for shown in columns.values())
-        table.add_row(*cells, role or "-", ended_by(run, role))
+        law = run.setting.participation.law
+        table.add_row(*cells, law, role or "-", ended_by(run, role))
     out = console()
     out.print()
     out.print(table)
+
+
+def _count(value: int | None) -> str:
+    return "-" if value is None else f"{value:,}"

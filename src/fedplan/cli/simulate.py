@@ -25,7 +25,7 @@ from fedplan.cli.preparing import build, compile_kernels, read_checked
 from fedplan.cli.progress import round_bar
 
 if TYPE_CHECKING:
-    from fedplan.records import RunRecord
+    from fedplan.core.records import RunRecord
     from fedplan.studies.building import Experiment
 
 _MOST_ROWS = 12  # seeds up to which each has a row of its own
@@ -55,6 +55,8 @@ def simulate(
     Examples:
       fedplan simulate demo --plot demo.png
       fedplan simulate setup3 clients-per-round=20 local-steps=45 seeds=50
+      fedplan simulate demo participation=turns groups=4
+      fedplan simulate demo participation=shuffled dropout=0.1
       fedplan simulate setup2 --download target-loss=0.2
       fedplan simulate setup1 data=mnist target-loss=0.5 --format json
       fedplan simulate study.toml file=fleet.csv learning-rate=0.05
@@ -82,9 +84,9 @@ def simulate(
 
 def _run(experiment: Experiment, *, quiet: bool) -> tuple[list[RunRecord], float]:
     """The runs, and how many local steps they made a second, evaluation included."""
-    from fedplan.studies.building import build_jobs
+    from fedplan.studies.settings import build_jobs
 
-    jobs = build_jobs(experiment.study.training)
+    jobs = build_jobs(experiment)
     runs = []
     with round_bar(jobs, experiment.stop.max_rounds, quiet=quiet) as bar:
         progress = None if bar is None else bar.report
@@ -94,7 +96,7 @@ def _run(experiment: Experiment, *, quiet: bool) -> tuple[list[RunRecord], float
             if bar is not None:
                 bar.finish(run)
         took_s = time.perf_counter() - start
-    steps = sum(run.num_rounds * run.clients_per_round * run.local_steps for run in runs)
+    steps = sum(run.taken_part * run.local_steps for run in runs)
     return runs, steps / took_s
 
 
@@ -150,12 +152,15 @@ def _as_json(
     experiment: Experiment, runs: Sequence[RunRecord], steps_per_second: float, message: str
 ) -> dict[str, Any]:
     priced = experiment.fleet is not None
-    training = experiment.study.training
+    training, setting = experiment.study.training, runs[0].setting
     return {
         "success": bool(_sound(runs)),
         "study": experiment.study.name,
-        "clients_per_round": training.clients_per_round,
-        "local_steps": training.local_steps,
+        "participation": training.participation,
+        "clients_per_round": setting.clients_per_round,
+        "groups": setting.groups,
+        "local_steps": setting.local_steps,
+        "dropout": training.dropout,
         "num_clients": experiment.simulator.num_clients,
         "target_loss": experiment.stop.target_loss,
         "runs": [
@@ -221,11 +226,14 @@ def _print_table(
     facts.add_row(
         "study", f"{experiment.study.name}: {experiment.data_name}, {experiment.study.task.model}"
     )
-    facts.add_row(
-        "clients per round",
-        f"{training.clients_per_round:,} of {experiment.simulator.num_clients:,}",
-    )
-    facts.add_row("local steps", f"{training.local_steps:,}")
+    setting, clients = runs[0].setting, experiment.simulator.num_clients
+    if training.participation != "uniform":
+        facts.add_row("participation", training.participation)
+    if setting.clients_per_round is None:
+        facts.add_row("groups", f"{setting.groups:,} of {clients:,} clients")
+    else:
+        facts.add_row("clients per round", f"{setting.clients_per_round:,} of {clients:,}")
+    facts.add_row("local steps", f"{setting.local_steps:,}")
     for name, (find, shown) in columns.items():
         values = [value for run in _sound(runs) if (value := find(run)) is not None]
         facts.add_row(name, f"[bold]{_spread(values, shown)}[/]")

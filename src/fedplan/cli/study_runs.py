@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fedplan.store import ExperimentEntry, RunEntry, Store, StudyEntry
 
-Key = tuple[int, int, int]  # K, E and the seed
+_UNIFORM = "uniform"  # the law of runs that say nothing of theirs
+Key = tuple[str, int, int, int]  # law, K (0 where it has none), E and the seed
 
 
 def runs_of_study(
@@ -33,8 +34,11 @@ def runs_of_study(
         return [(run, "") for run in runs]
     roles = _roles(study, store.steps(study))
     # Where a run's end belongs to the experiment, a pilot that went on is there twice.
-    longest = {_key(run): run for run in sorted(runs, key=lambda run: run.num_rounds)}
-    return [(run, roles[key]) for key, run in sorted(longest.items()) if key in roles]
+    longest = {
+        (run.stored_setting, run.seed): run for run in sorted(runs, key=lambda run: run.num_rounds)
+    }
+    own = [run for run in longest.values() if _key(run) in roles]
+    return [(run, roles[_key(run)]) for run in sorted(own, key=_place)]
 
 
 def runs_of_experiment(
@@ -62,17 +66,23 @@ def _roles(study: StudyEntry, steps: Mapping[str, Any]) -> dict[Key, str]:
     training = study.configuration["training"]
     first = training["first-seed"]
     seeds = range(first, first + training["seeds"])
-    clients, local_steps = training["clients-per-round"], training["local-steps"]
+    law, local_steps = training.get("participation", _UNIFORM), training["local-steps"]
+    clients = [0] if law == "turns" else training["clients-per-round"]
     roles: dict[Key, str] = {}
     if isinstance(clients, list) and isinstance(local_steps, list):
-        roles |= dict.fromkeys(product(clients, local_steps, seeds), "sweep")
+        roles |= dict.fromkeys(product([law], clients, local_steps, seeds), "sweep")
     if plan := steps.get("plan"):
-        setting = plan["clients_per_round"], plan["local_steps"]
-        roles |= {(*setting, seed): "training" for seed in seeds}
+        planned = plan.get("participation", _UNIFORM), plan["clients_per_round"] or 0
+        roles |= {(*planned, plan["local_steps"], seed): "training" for seed in seeds}
     for one in steps.get("pilots", ()):
-        roles[one["clients_per_round"], one["local_steps"], one["seed"]] = "pilot"
+        roles[_UNIFORM, one["clients_per_round"], one["local_steps"], one["seed"]] = "pilot"
     return roles
 
 
 def _key(run: RunEntry) -> Key:
-    return run.clients_per_round, run.local_steps, run.seed
+    return run.law, run.clients_per_round or 0, run.local_steps, run.seed
+
+
+def _place(run: RunEntry) -> tuple[int, int, int, int]:
+    """Where a run stands in a list: by K, groups, E and seed."""
+    return run.clients_per_round or 0, run.groups or 0, run.local_steps, run.seed

@@ -1,4 +1,4 @@
-"""`fedplan sweep`: every (K, E) of a grid trained to the target, and what each costs."""
+"""`fedplan sweep`: every setting of a grid trained to the target, and what each costs."""
 
 from __future__ import annotations
 
@@ -75,17 +75,20 @@ def sweep(
 ) -> None:
     """Train every clients-per-round x local-steps of a grid, and compare what the target costs.
 
+    With participation=turns it is groups x local-steps.
+
     Runs are kept in the store as they end: the same command after an interruption goes on where it
     was, and one for another fleet or energy weight trains nothing again.
 
     STUDY is a study file (TOML) or one that is built in: demo, setup1, setup2, setup3. KEY=VALUE
-    takes the place of what it says; clients-per-round and local-steps take lists, and without them
-    a grid of about 6 x 6 is tried.
+    takes the place of what it says; clients-per-round, groups and local-steps take lists, and
+    without them a grid of about 6 x 6 is tried.
 
     \b
     Examples:
       fedplan sweep demo
       fedplan sweep demo clients-per-round=1,2,5,10 local-steps=10,20,40 seeds=10 --plot demo.png
+      fedplan sweep demo participation=turns groups=4,8 local-steps=10,20,40
       fedplan sweep setup3 energy-weight=0.3 target-loss=1.3 --output runs.csv
       fedplan sweep study.toml file=other-fleet.csv --format json
       fedplan sweep study.toml local-steps=10,40 --runner flower --federation lab
@@ -182,7 +185,8 @@ def _print_table(experiment: Experiment, result: Sweep) -> None:
     facts.add_row("study", f"{study.name}: {experiment.data_name}, {study.task.model}")
     facts.add_row("runs", f"{len(result.runs):,}")
     if best is not None:
-        facts.add_row("clients per round", f"[bold]{best.clients_per_round:,}[/]")
+        who = "groups" if best.clients_per_round is None else "clients per round"
+        facts.add_row(who, f"[bold]{best.setting[0]:,}[/]")
         facts.add_row("local steps", f"[bold]{best.local_steps:,}[/]")
         facts.add_row("rounds", _with_error(best.rounds, best.rounds_sd))
         facts.add_row("time", seconds(best.time_s))
@@ -204,26 +208,30 @@ def _with_error(value: float, error: float) -> str:
 
 
 def _matrices(result: Sweep) -> list[Any]:
-    """Costs against the best, a row an E and a column a K."""
+    """Costs against the best: one row per E, one column per K or number of groups."""
     from rich.table import Table
 
     cells = {cell.setting: cell for cell in result.cells}
     clients = sorted({k for k, _ in cells})
     steps = sorted({e for _, e in cells})
+    by_turns = any(cell.clients_per_round is None for cell in result.cells)
     tables = []
     for start in range(0, len(clients), _MOST_COLUMNS):
         columns = clients[start : start + _MOST_COLUMNS]
         table = Table(box=None)
         table.add_column("local steps", justify="right")
         for k in columns:
-            table.add_column(f"K={k:,}", justify="right")
+            table.add_column(f"{k:,} groups" if by_turns else f"K={k:,}", justify="right")
         for e in steps:
-            table.add_row(f"{e:,}", *(_shown(cells[k, e], result.best_of_all) for k in columns))
+            shown = (_shown(cells.get((k, e)), result.best_of_all) for k in columns)
+            table.add_row(f"{e:,}", *shown)
         tables.append(table)
     return tables
 
 
-def _shown(cell: Cell, best: Cell | None) -> str:
+def _shown(cell: Cell | None, best: Cell | None) -> str:
+    if cell is None:  # so many groups did not pay at this E
+        return ""
     if cell.reached < cell.seeds or best is None:
         return f"[dim]{cell.reached} of {cell.seeds}[/]"
     return "[bold]best[/]" if cell is best else difference(cell.cost / best.cost)

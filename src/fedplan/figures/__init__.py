@@ -1,4 +1,4 @@
-"""Figures: each is data first, then drawn for print (matplotlib) or for the screen (plotly).
+"""Figures: each is plain data (`spec`), drawn for print (matplotlib) or for the screen (plotly).
 
 >>> from fedplan import Bound, Fleet, compute_frontier
 >>> from fedplan.figures import frontier_figure_data, save_figure
@@ -15,29 +15,25 @@ from __future__ import annotations
 
 from fedplan.figures.convergence import convergence_data
 from fedplan.figures.cost_against_weight import MethodCosts, cost_against_weight_data
-from fedplan.figures.fit import FitFigure, fit_figure_data
-from fedplan.figures.frontier import FrontierFigure, frontier_figure_data
-from fedplan.figures.lines import Line, LinePanel, LinesFigure
-from fedplan.figures.plan import PlanFigure, plan_figure_data
-from fedplan.figures.run import RunFigure, run_figure_data
+from fedplan.figures.fit import fit_figure_data
+from fedplan.figures.frontier import frontier_figure_data
+from fedplan.figures.plan import plan_figure_data
+from fedplan.figures.run import run_figure_data
 from fedplan.figures.save import SUFFIXES, check_path, draw_print, draw_screen, save_figure
-from fedplan.figures.study import StudyFigure, study_figure_data
-from fedplan.figures.sweep import SweepFigure, sweep_figure_data
+from fedplan.figures.spec import Figure, Panel, alone
+from fedplan.figures.study import study_figure_data
+from fedplan.figures.sweep import sweep_figure_data
 from fedplan.figures.total_time import TotalTime, total_time_data, total_times
+from fedplan.figures.turns import TurnBill, plan_turns_data, turns_figure_data
 
 __all__ = [
     "SUFFIXES",
-    "FitFigure",
-    "FrontierFigure",
-    "Line",
-    "LinePanel",
-    "LinesFigure",
+    "Figure",
     "MethodCosts",
-    "PlanFigure",
-    "RunFigure",
-    "StudyFigure",
-    "SweepFigure",
+    "Panel",
     "TotalTime",
+    "TurnBill",
+    "alone",
     "check_path",
     "convergence_data",
     "cost_against_weight_data",
@@ -46,10 +42,12 @@ __all__ = [
     "fit_figure_data",
     "frontier_figure_data",
     "plan_figure_data",
+    "plan_turns_data",
     "run_figure_data",
     "save_figure",
     "study_figure_data",
     "sweep_figure_data",
     "total_time_data",
     "total_times",
+    "turns_figure_data",
 ]

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fedplan.figures.lines import Line, LinePanel, LinesFigure, known, numbers
+from fedplan.figures.lines import known, line_with_spread, lines_figure, numbers
+from fedplan.figures.spec import Figure, Line, Panel, Texts
+from fedplan.figures.style import Look, line_looks
 from fedplan.figures.units import NO_UNIT, energy_unit, fit_axis, time_unit
 
 if TYPE_CHECKING:
@@ -15,12 +17,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from fedplan.theory.fleet import FloatArray
+    from fedplan.core.fleet import FloatArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MethodCosts:
-    """What a method's settings take, one number an energy weight; NaN where that is not known.
+    """What a method's settings take, one number for each energy weight; NaN where not known.
 
     relative_cost : over the lowest cost measured at the same weight.
     relative_error : its standard error, or the like; None where there is none.
@@ -40,45 +42,43 @@ def cost_against_weight_data(
     *,
     title: str = "Cost against the energy weight",
     note: str = "",
-) -> LinesFigure:
+) -> Figure:
     """Data of the figure; "fedplan", "paper" and "best measured" look the same in every figure.
 
     >>> data = cost_against_weight_data([0.0, 0.5, 1.0], {
     ...     "fedplan": MethodCosts(relative_cost=[1.02, 1.05, 1.01]),
     ...     "best measured": MethodCosts(relative_cost=[1, 1, 1]),
     ... })
-    >>> data.names, data.panels[0].y.label
-    (('fedplan', 'best measured'), 'cost / the lowest measured')
+    >>> [line.name for line in data.panels[0].lines], data.panels[0].y.label
+    (['fedplan', 'best measured'], 'cost / the lowest measured')
     """
     weights = np.asarray(energy_weights, dtype=np.float64)
-    lines = [_cost_line(name, weights, found) for name, found in methods.items()]
+    looks = line_looks([*methods])
+    lines = [_cost_line(name, looks[name], weights, found) for name, found in methods.items()]
     xs, ys = known(lines)
     panels = [
-        LinePanel(
+        Panel(
             title="Cost to the target",
             x=fit_axis("energy weight", NO_UNIT, xs, log=False),
             y=fit_axis("cost / the lowest measured", NO_UNIT, [*ys, 1.0]),
-            lines=tuple(lines),
+            parts=tuple(lines),
         )
     ]
     places = {name: _places(name, weights, found) for name, found in methods.items()}
     traded = {name: place for name, place in places.items() if place is not None}
     if traded:
-        panels.append(_trade_off(weights, traded))
-    return LinesFigure(
-        title=title, panels=tuple(panels), columns=len(panels), spread="bars", note=note
-    )
+        panels.append(_trade_off(weights, traded, looks))
+    return lines_figure(title, panels, len(panels), note)
 
 
-def _cost_line(name: str, weights: FloatArray, found: MethodCosts) -> Line:
-    error = found.relative_error
-    return Line(
-        name=name,
-        x=weights,
-        y=numbers(found.relative_cost, weights.shape, f"relative_cost of {name}"),
-        spread=np.empty(0)
-        if error is None
-        else numbers(error, weights.shape, f"relative_error of {name}"),
+def _cost_line(name: str, look: Look, weights: FloatArray, found: MethodCosts) -> Line:
+    costs, error = found.relative_cost, found.relative_error
+    return line_with_spread(
+        name,
+        look,
+        weights,
+        numbers(costs, weights.shape, f"relative_cost of {name}"),
+        None if error is None else numbers(error, weights.shape, f"relative_error of {name}"),
     )
 
 
@@ -94,26 +94,27 @@ def _places(
 
 
 def _trade_off(
-    weights: FloatArray, places: Mapping[str, tuple[FloatArray, FloatArray]]
-) -> LinePanel:
+    weights: FloatArray,
+    places: Mapping[str, tuple[FloatArray, FloatArray]],
+    looks: Mapping[str, Look],
+) -> Panel:
     ends = (f"{weights[0]:g}", f"{weights[-1]:g}")
-    slowest = max(places, key=lambda name: float(np.nanmean(places[name][0])))
-    lines = [
-        Line(
-            name=name,
-            x=times,
-            y=energies,
-            spread=np.empty(0),
-            # Beside the outermost line there is room to say which end is which.
-            ends=ends if name == slowest else ("", ""),
-        )
-        for name, (times, energies) in places.items()
-    ]
+    lines = [line_with_spread(name, looks[name], *place) for name, place in places.items()]
     xs, ys = known(lines)
-    return LinePanel(
+    # Beside the outermost line there is room to say which end is which.
+    slowest = max(lines, key=lambda line: float(np.nanmean(line.x)))
+    said = Texts(
+        x=slowest.x[[0, -1]],
+        y=slowest.y[[0, -1]],
+        texts=ends,
+        side="above",
+        colour=slowest.colour,
+        layer=7,
+    )
+    return Panel(
         title=f"Time against energy, energy weights {ends[0]} to {ends[1]}",
         # One plan that takes many times the others' would squash them on any other axis.
         x=fit_axis("time to target", time_unit(float(np.median(xs))), xs, log=True),
         y=fit_axis("energy to target", energy_unit(float(np.median(ys))), ys, log=True),
-        lines=tuple(lines),
+        parts=(*lines, said),
     )

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import base64
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from fedplan.figures.save import draw_screen, rendered
 
 if TYPE_CHECKING:
-    from fedplan.figures.save import FigureData
+    from fedplan.figures.spec import Figure
 
 
-def still_image(data: FigureData) -> str:
+def still_image(data: Figure) -> str:
     """The figure for print as the address of an image that holds it all: an SVG.
 
     The figure's title and note are left out: a page has them in words.
@@ -21,9 +21,9 @@ def still_image(data: FigureData) -> str:
     return f"data:image/svg+xml;base64,{base64.b64encode(drawn).decode()}"
 
 
-def screen_json(data: FigureData) -> str:
+def screen_json(data: Figure) -> str:
     """The figure for the screen as plotly's JSON, fit to stand in a script element of a page."""
-    drawn: str = draw_screen(_bare(data)).update_layout(title=None).to_json()
+    drawn: str = draw_screen(_bare(data)).to_json()
     return drawn.replace("<", "\\u003c")  # no text in it ends the element
 
 
@@ -34,6 +34,8 @@ def screen_script() -> str:
     return cast("str", get_plotlyjs())
 
 
-def _bare(data: FigureData) -> FigureData:
-    words: dict[str, Any] = {name: "" for name in ("title", "note") if hasattr(data, name)}
-    return cast("FigureData", replace(cast("Any", data), **words))
+def _bare(data: Figure) -> Figure:
+    rows = data.rows
+    if len(data.panels) == 1:  # then its title is the figure's
+        rows = ((replace(data.panels[0], title=""),),)
+    return replace(data, title="", note="", rows=rows)

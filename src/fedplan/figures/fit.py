@@ -1,4 +1,4 @@
-"""The fit figure's data: what the pilots measured, the curves fitted, and how sure they are."""
+"""The fit figure: what the pilots measured, the curves fitted, and how sure they are."""
 
 from __future__ import annotations
 
@@ -8,36 +8,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fedplan.convergence.bound import Bound, drift
+from fedplan.convergence.joint_fit import CONFIDENCE
 from fedplan.errors import InputError
+from fedplan.figures.spec import Categories, Figure, Interval, Line, Panel, Part, Points, rule, spot
+from fedplan.figures.style import BLUE, Look, series_looks
 from fedplan.figures.units import NO_UNIT, Axis, fit_axis, number
-from fedplan.theory.convergence import Bound, drift
-from fedplan.theory.joint_fit import CONFIDENCE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from fedplan.theory.estimation import Estimate
-    from fedplan.theory.fleet import FloatArray
-    from fedplan.theory.joint_fit import Interval
-    from fedplan.theory.pilots import Pilot
+    from fedplan.convergence.estimation import Estimate
+    from fedplan.convergence.pilots import Pilot
+    from fedplan.core.fleet import FloatArray
 
 _MOST_CURVES = 8
 _CURVE_POINTS = 80
 _WIDEST = 4.0  # times the estimate; an interval beyond is drawn as open
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class FitCurve:
-    """Local steps a client spends between the two losses at one K, over E.
-
-    `low` and `high` are the least and the most that any plausible bound says.
-    """
-
-    clients_per_round: int
-    local_steps: FloatArray
-    iterations: FloatArray
-    low: FloatArray
-    high: FloatArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,64 +53,91 @@ class FitInterval:
         return f"{self.name} = {number(self.estimate)}\n({ends})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FitFigure:
-    """Pilots and fit, ready to be drawn; without a fit there are no curves and no intervals."""
-
-    title: str
-    pilots_title: str
-    pilots: tuple[Pilot, ...]
-    steps: Axis
-    iterations: Axis
-    curves: tuple[FitCurve, ...]
-    intervals_title: str
-    intervals: tuple[FitInterval, ...]
-    ratio: Axis
-    note: str
-
-
-def fit_figure_data(pilots: Sequence[Pilot], estimate: Estimate, num_clients: int) -> FitFigure:
+def fit_figure_data(pilots: Sequence[Pilot], estimate: Estimate, num_clients: int) -> Figure:
     """Data of the fit figure; `estimate` is that of these pilots in a fleet of `num_clients`.
+
+    Without a fit there are the pilots alone.
 
     >>> from fedplan import Pilot, estimate_bound
     >>> runs = [(3, 30, 40, 70), (20, 20, 60, 98), (20, 45, 40, 66), (3, 70, 30, 62)]
     >>> pilots = [Pilot(clients_per_round=k, local_steps=e, upper_loss=1.5, lower_loss=1.3,
     ...     rounds_to_upper=a, rounds_to_lower=b) for k, e, a, b in runs]
     >>> data = fit_figure_data(pilots, estimate_bound(pilots, 100), 100)
-    >>> [curve.clients_per_round for curve in data.curves], data.intervals[0].name
-    ([3, 20], 'a0')
+    >>> [panel.title for panel in data.panels]
+    ['Pilots, fit, and all plausible fits (bands)', '90% intervals']
     """
     if not pilots:
         raise InputError("a fit needs pilots to draw, but got none.")
-    steps = fit_axis("local steps E", NO_UNIT, [pilot.local_steps for pilot in pilots])
-    curves = _curves(pilots, estimate, num_clients, steps)
-    measured = [pilot.iterations for pilot in pilots]
-    fitted = [float(value) for curve in curves for value in curve.iterations]
     upper, lower = pilots[0].upper_loss, pilots[0].lower_loss
-    intervals = _intervals(estimate)
-    return FitFigure(
+    intervals = fit_intervals(estimate)
+    panels = [_pilots_panel(pilots, estimate, num_clients)]
+    if intervals:
+        is_joint = estimate.method == "joint"
+        title = f"{CONFIDENCE:.0%} intervals" if is_joint else "Range over pairs of pilots"
+        panels.append(_intervals_panel(intervals, title))
+    return Figure(
         title=f"Local steps a client needs from loss {upper:g} to {lower:g}: "
-        f"{len(pilots)} pilots{' and the fit' if curves else ''}",
-        pilots_title="Pilots, fit, and all plausible fits (bands)" if curves else "Pilots",
-        pilots=tuple(pilots),
-        steps=steps,
-        iterations=fit_axis("local steps between the losses", NO_UNIT, [*measured, *fitted]),
-        curves=tuple(curves),
-        intervals_title=f"{CONFIDENCE:.0%} intervals"
-        if estimate.method == "joint"
-        else "Range over pairs of pilots",
-        intervals=intervals,
-        ratio=_ratio_axis(intervals),
+        f"{len(pilots)} pilots{' and the fit' if estimate.bound else ''}",
+        rows=(tuple(panels),),
+        size=(11.0, 4.6),
         note=estimate.message,
     )
 
 
+def _pilots_panel(pilots: Sequence[Pilot], estimate: Estimate, num_clients: int) -> Panel:
+    steps = fit_axis("local steps E", NO_UNIT, [pilot.local_steps for pilot in pilots])
+    looks = series_looks(pilot.clients_per_round for pilot in pilots)
+    curves = _curves(pilots, estimate, num_clients, steps, looks)
+    points = [
+        Points(
+            x=np.array([float(p.local_steps) for p in pilots if p.clients_per_round == clients]),
+            y=np.array([p.iterations for p in pilots if p.clients_per_round == clients]),
+            look=look,
+            name=f"K={clients:,}",
+            layer=3,
+            hover=f"K={clients:,}, E={{x}}: {{y}}",
+        )
+        for clients, look in looks.items()
+    ]
+    measured, fitted = [part.y for part in points], [curve.y for curve in curves]
+    shown = np.concatenate([*measured, *fitted]).tolist()
+    return Panel(
+        title="Pilots, fit, and all plausible fits (bands)" if curves else "Pilots",
+        x=steps,
+        y=fit_axis("local steps between the losses", NO_UNIT, shown),
+        parts=(*curves, *points),
+        width=3.0,
+    )
+
+
+def _intervals_panel(intervals: Sequence[FitInterval], title: str) -> Panel:
+    ratio = _ratio_axis(intervals)
+    rows = Categories(names=tuple(interval.label for interval in intervals))
+    parts: list[Part] = [rule(1.0, rows, dash="dash")]
+    dot = Look(colour=BLUE, symbol="circle", size=8.0, layer=2)
+    for row, interval in enumerate(intervals):
+        low, centre, high = interval.relative
+        hover = interval.label.replace("\n", " ")
+        goes_on = not ratio.has(high)
+        end = ratio.high if goes_on else high
+        parts += [
+            Interval(low=low, high=end, at=row, goes_on=goes_on, hover=hover),
+            spot(centre, row, dot, hover=hover),
+        ]
+    return Panel(title=title, x=ratio, y=rows, parts=tuple(parts), width=2.0)
+
+
 def _curves(
-    pilots: Sequence[Pilot], estimate: Estimate, num_clients: int, axis: Axis
-) -> list[FitCurve]:
+    pilots: Sequence[Pilot],
+    estimate: Estimate,
+    num_clients: int,
+    axis: Axis,
+    looks: Mapping[int, Look],
+) -> list[Line]:
+    """Local steps between the two losses at each K, over E, and what any plausible bound says."""
     if estimate.bound is None:
         return []
-    clients = sorted({pilot.clients_per_round for pilot in pilots})
+    clients = [*looks]
     if len(clients) > _MOST_CURVES:  # evenly spread, both ends among them
         picks = np.linspace(0, len(clients) - 1, _MOST_CURVES).round().astype(int)
         clients = [clients[pick] for pick in picks]
@@ -132,14 +146,15 @@ def _curves(
     curves = []
     for k in clients:
         centre = _iterations(estimate.bound, k, steps, num_clients)
-        others = [_iterations(bound, k, steps, num_clients) for bound in plausible]
+        every = [centre, *(_iterations(bound, k, steps, num_clients) for bound in plausible)]
         curves.append(
-            FitCurve(
-                clients_per_round=k,
-                local_steps=steps,
-                iterations=centre,
-                low=np.min([centre, *others], axis=0),
-                high=np.max([centre, *others], axis=0),
+            Line(
+                x=steps,
+                y=centre,
+                low=np.min(every, axis=0),
+                high=np.max(every, axis=0),
+                colour=looks[k].colour,
+                group=f"K={k:,}",
             )
         )
     return curves
@@ -167,11 +182,12 @@ def _in_units_of(
     return Bound(a0=bound.a0 * scale, b0=bound.b0 * scale, c0=bound.c0 * scale)
 
 
-def _intervals(estimate: Estimate) -> tuple[FitInterval, ...]:
+def fit_intervals(estimate: Estimate) -> tuple[FitInterval, ...]:
+    """The coefficients and their intervals; none without a fit."""
     if estimate.bound is None:
         return ()
     values = {name: getattr(estimate.bound, name) for name in estimate.intervals}
-    ends: dict[str, Interval] = dict(estimate.intervals)
+    ends = dict(estimate.intervals)
     if math.isfinite(estimate.ratio):
         values["a0 / b0"], ends["a0 / b0"] = estimate.ratio, estimate.ratio_interval
     return tuple(

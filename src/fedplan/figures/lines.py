@@ -1,89 +1,70 @@
-"""Figures of lines with their spread: the data that several of them share."""
+"""Lines with their spread: what several figures of them share."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from fedplan.errors import InputError
+from fedplan.figures.spec import Figure, Line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import ArrayLike
 
-    from fedplan.figures.units import Axis
-    from fedplan.theory.fleet import FloatArray
+    from fedplan.core.fleet import FloatArray
+    from fedplan.figures.spec import Panel
+    from fedplan.figures.style import Look
 
-Spread = Literal["band", "bars"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Line:
-    """One line, in seconds or joules where its axes are; not a number where nothing is known.
-
-    spread : to either side of y, of the same shape; empty where none is known.
-    ends : what is written at the first and at the last point, if anything.
-    """
-
-    name: str
-    x: FloatArray
-    y: FloatArray
-    spread: FloatArray
-    ends: tuple[str, str] = ("", "")
+_MARKERS = 10  # of a line with a band at most
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class LinePanel:
-    """Lines on common axes; `level` is a value of y to draw across, with its name."""
+def line_with_spread(
+    name: str,
+    look: Look,
+    x: FloatArray,
+    y: FloatArray,
+    around: FloatArray | None = None,
+    spread: Literal["band", "bars"] = "bars",
+) -> Line:
+    """A line; `around` is what y may differ by to either side, where that is known."""
+    nothing = np.empty(0)
+    return Line(
+        name=name,
+        x=x,
+        y=y,
+        colour=look.colour,
+        look=look,
+        every=max(1, x.size // _MARKERS) if spread == "band" else 1,
+        low=nothing if around is None else y - around,
+        high=nothing if around is None else y + around,
+        spread=spread,
+        layer=look.layer,
+        hover=f"{name}: {{x}}, {{y}}",
+    )
 
-    title: str
-    x: Axis
-    y: Axis
-    lines: tuple[Line, ...]
-    level: tuple[float, str] | None = None
 
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class LinesFigure:
-    """Panels of lines, ready to be drawn, `columns` of them side by side.
-
-    spread : drawn as a band along the line, or as a bar at each of its points.
-    """
-
-    title: str
-    panels: tuple[LinePanel, ...]
-    columns: int
-    spread: Spread
-    note: str = ""
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The lines' names, each once."""
-        return tuple(dict.fromkeys(line.name for panel in self.panels for line in panel.lines))
-
-    @property
-    def one_legend(self) -> bool:
-        """Whether every panel shows the same lines, so that one legend explains all."""
-        return all([line.name for line in panel.lines] == [*self.names] for panel in self.panels)
+def lines_figure(title: str, panels: Sequence[Panel], columns: int, note: str) -> Figure:
+    """Panels in rows; one legend below them all, or one below each where they show other lines."""
+    names = [[line.name for line in panel.lines if line.look] for panel in panels]
+    if any(other != names[0] for other in names):
+        panels = [replace(panel, legend="below") for panel in panels]
+    rows = [tuple(panels[first : first + columns]) for first in range(0, len(panels), columns)]
+    size = (6.2 * columns, 0.9 + 3.5 * len(rows))
+    return Figure(title=title, rows=tuple(rows), size=size, note=note)
 
 
 def known(lines: Sequence[Line]) -> tuple[list[float], list[float]]:
     """Every x, and every y with its spread, that is a number: what the axes must show."""
-    xs = [float(x) for line in lines for x in line.x if math.isfinite(x)]
-    ys = [
-        float(y)
-        for line in lines
-        for side in ((0.0,) if not line.spread.size else (-line.spread, line.spread))
-        for y in np.ravel(line.y + side)
-        if math.isfinite(y)
-    ]
-    if not xs or not ys:
+    xs = np.concatenate([line.x for line in lines])
+    ys = np.concatenate([part for line in lines for part in (line.y, line.low, line.high)])
+    xs, ys = xs[np.isfinite(xs)], ys[np.isfinite(ys)]
+    if not xs.size or not ys.size:
         raise InputError("a figure of lines needs at least one number to draw, but got none.")
-    return xs, ys
+    return xs.tolist(), ys.tolist()
 
 
 def numbers(values: ArrayLike, shape: tuple[int, ...], name: str) -> FloatArray:

@@ -14,19 +14,20 @@ from fedplan.figures.convergence import convergence_data
 from fedplan.figures.fit import fit_figure_data
 from fedplan.figures.frontier import frontier_figure_data
 from fedplan.figures.plan import plan_figure_data
-from fedplan.figures.save import FigureData, draw_print, draw_screen
+from fedplan.figures.save import draw_print, draw_screen
+from fedplan.figures.spec import Figure
 from fedplan.figures.sweep import sweep_figure_data
 
 if TYPE_CHECKING:
-    from fedplan.records import RunRecord
-    from fedplan.theory.constraints import Constraints
-    from fedplan.theory.convergence import Bound
-    from fedplan.theory.cost import Prices
-    from fedplan.theory.estimation import Estimate
-    from fedplan.theory.fleet import Fleet
-    from fedplan.theory.frontier import FrontierPoint
-    from fedplan.theory.pilots import Pilot
-    from fedplan.theory.plan import Plan
+    from fedplan.convergence.bound import Bound
+    from fedplan.convergence.estimation import Estimate
+    from fedplan.convergence.pilots import Pilot
+    from fedplan.core.constraints import Constraints
+    from fedplan.core.fleet import Fleet
+    from fedplan.core.objective import Prices
+    from fedplan.core.plan import Plan
+    from fedplan.core.records import RunRecord
+    from fedplan.planning.frontier import FrontierPoint
 
 Backend = Literal["plotly", "matplotlib"]
 
@@ -46,10 +47,10 @@ def plot_plan(
 
     Pass what `make_plan` was given.
 
-    >>> from fedplan import Bound, Fleet, make_plan, plot_plan
+    >>> from fedplan import Bound, Fleet, Objective, Problem, make_plan, plot_plan
     >>> fleet = Fleet(step_time_s=[0.1, 0.2, 0.4], comm_time_s=2.0, step_energy_j=0.5)
     >>> bound = Bound(a0=1000.0, b0=1.0, c0=10.0)
-    >>> plan = make_plan(fleet, bound, energy_weight=0.2)
+    >>> plan = make_plan(Problem(fleet=fleet, objective=Objective.weighted(0.2)), bound)
     >>> figure = plot_plan(plan, fleet, bound, energy_weight=0.2, backend="matplotlib")
     >>> type(figure).__name__
     'Figure'
@@ -105,13 +106,14 @@ def plot_convergence(
     target_loss: float | None = None,
     backend: Backend = "plotly",
 ) -> Any:
-    """Loss, and accuracy if there is any, over rounds and seconds: a line a (K, E).
+    """Loss, and accuracy if there is any, over rounds and seconds: a line for each (K, E).
 
     >>> from fedplan import plot_convergence
-    >>> from fedplan.records import RoundRecord, RunRecord
+    >>> from fedplan.core.records import RoundRecord, RunRecord
+    >>> from fedplan.participation import uniform
     >>> rounds = [RoundRecord(round=r, loss=2.0 / (1 + r), accuracy=None, cohort=(), seconds=9.0,
     ...     joules=0.0) for r in range(4)]
-    >>> run = RunRecord(clients_per_round=2, local_steps=5, seed=0, status="rounds",
+    >>> run = RunRecord(setting=uniform(2, 5), seed=0, status="rounds",
     ...     rounds=tuple(rounds))
     >>> plot_convergence([run], target_loss=0.6).layout.title.text
     '<b>Convergence</b>'
@@ -135,7 +137,7 @@ def plot_costs(
     return _draw(sweep_figure_data(costs, best=best, name=title), backend)
 
 
-def _draw(data: FigureData, backend: Backend) -> Any:
+def _draw(data: Figure, backend: Backend) -> Any:
     if backend not in ("plotly", "matplotlib"):
         raise InputError(f"backend must be 'plotly' or 'matplotlib', but got {backend!r}.")
     return draw_screen(data) if backend == "plotly" else draw_print(data)

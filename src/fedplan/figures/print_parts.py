@@ -1,152 +1,241 @@
-"""Parts of every drawing for print: the style, an empty figure, axes and marks."""
+"""Every kind of part for print, with matplotlib."""
 
 from __future__ import annotations
 
-import textwrap
-import threading
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any
 
-from fedplan.figures.style import GREY, GRID, INK, Look
-from fedplan.figures.units import tick_text
+import numpy as np
+
+from fedplan.figures.spec import (
+    Bars,
+    Cells,
+    Contours,
+    Interval,
+    Line,
+    Points,
+    Shaded,
+    Texts,
+)
+from fedplan.figures.style import DARK_FROM, GREY, HEAT, INK, VERMILLION
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
-    from fedplan.figures.units import Axis
+    from fedplan.figures.spec import Panel, Part
 
-_NOTE_CHARACTERS = 13.5  # of a note, that fit into an inch
-
-# Changing matplotlib's settings is visible to all threads; a lock keeps our own from mixing.
-_SETTINGS = threading.RLock()
-
-
-@contextmanager
-def print_style() -> Iterator[None]:
-    """Matplotlib's defaults with our settings, whatever the user's own are; undone afterwards."""
-    import matplotlib.style
-
-    ours = {
-        "font.size": 10.5,
-        "font.family": "DejaVu Sans",  # comes with matplotlib, so it is the same everywhere
-        "axes.titlesize": 11.5,
-        "axes.titlelocation": "left",
-        "axes.edgecolor": GREY,
-        "axes.labelcolor": INK,
-        "axes.spines.top": False,
-        "axes.spines.right": False,
-        "axes.axisbelow": True,
-        "axes.grid": True,
-        "grid.color": GRID,
-        "grid.linewidth": 0.8,
-        "text.color": INK,
-        "xtick.color": INK,
-        "ytick.color": INK,
-        "legend.frameon": False,
-        "hatch.color": INK,  # to be seen on the darkest band too
-        "hatch.linewidth": 0.6,
-        "svg.hashsalt": "fedplan",  # the same figure is the same file
-    }
-    with _SETTINGS, matplotlib.style.context(["default", ours]):
-        yield
+_MARKERS = {
+    "circle": "o",
+    "square": "s",
+    "diamond": "D",
+    "triangle-up": "^",
+    "triangle-down": "v",
+    "star": "*",
+    "cross": "P",
+    "x": "X",
+    "line-ns": "|",
+}
+_DASHES = {"solid": "-", "dash": "--", "dot": ":"}
+_HATCH = "////"
+_SMALL = 6.0  # markers below need no white rim to be told from what is behind
+_ABOVE_GRID = 2  # the order of drawing of layer 0
 
 
-def new_figure(width: float = 11.0, height: float = 4.6) -> Figure:
-    """An empty figure of this many inches that lays itself out."""
-    from matplotlib.figure import Figure
+def draw_part(strip: Any, axes: Axes, panel: Panel, part: Part) -> Any:
+    """Draw a part; returns what explains it in a legend."""
+    scale = panel.x.unit.size, panel.y.unit.size
+    match part:
+        case Line():
+            return _draw_line(axes, part, *scale)
+        case Points():
+            return _draw_points(axes, part, *scale)
+        case Interval():
+            return _draw_interval(axes, part, *scale)
+        case Bars():
+            return _draw_bars(axes, part, *scale)
+        case Texts():
+            return _draw_texts(axes, part, *scale)
+        case Contours():
+            return _draw_contours(strip, axes, part)
+        case Shaded():
+            return _draw_shaded(axes, part)
+        case Cells():
+            return _draw_cells(strip, axes, part)
+    raise AssertionError(f"{type(part).__name__} is no part of a figure")
 
-    return Figure(figsize=(width, height), layout="constrained")
+
+def _draw_line(axes: Axes, part: Line, across: float, up: float) -> Artist:
+    x, y = part.x / across, part.y / up
+    order = _ABOVE_GRID + part.layer
+    (handle,) = axes.plot(
+        x,
+        y,
+        color=part.colour,
+        linestyle=_DASHES[part.dash],
+        linewidth=part.width,
+        marker=_MARKERS[part.look.symbol] if part.look else None,
+        markersize=0.75 * part.look.size if part.look else None,
+        markevery=part.every,
+        label=part.name,
+        zorder=order,
+    )
+    if part.low.size:
+        low, high = part.low / up, part.high / up
+        if part.spread == "band":
+            axes.fill_between(
+                x, low, high, color=part.colour, alpha=0.16, linewidth=0, zorder=order - 1
+            )
+        else:
+            around = [y - low, high - y]
+            axes.errorbar(
+                x, y, yerr=around, fmt="none", ecolor=part.colour, capsize=3, elinewidth=1.1
+            )
+    return handle
 
 
-def settle_layout(figure: Figure) -> None:
-    """Lay a figure out now and for good, so that what is placed by pixels stays in its place."""
-    engine = figure.get_layout_engine()
-    if engine is not None:
-        engine.execute(figure)
-    figure.set_layout_engine("none")
+def _draw_points(axes: Axes, part: Points, across: float, up: float) -> Artist:
+    look = part.look
+    is_stroke = look.symbol == "line-ns"
+    has_rim = not (part.hollow or is_stroke or look.size < _SMALL)
+    (handle,) = axes.plot(
+        part.x / across,
+        part.y / up,
+        _MARKERS[look.symbol],
+        markersize=look.size,
+        color=look.colour,
+        markerfacecolor="white" if part.hollow else look.colour,
+        markeredgecolor="white" if has_rim else look.colour,
+        markeredgewidth=2.6 if is_stroke else 1.0,
+        label=part.name,
+        clip_on=False,
+        zorder=_ABOVE_GRID + part.layer,
+    )
+    return handle
 
 
-def set_up_axis(axes: Axes, which: Literal["x", "y"], axis: Axis) -> None:
-    """Label, scale, ends and ticks."""
-    from matplotlib.ticker import (
-        FixedLocator,
-        FuncFormatter,
-        LogLocator,
-        MaxNLocator,
-        NullFormatter,
-        NullLocator,
+def _draw_interval(axes: Axes, part: Interval, across: float, up: float) -> Artist:
+    low, high, at = part.low / across, part.high / across, part.at / up
+    order = _ABOVE_GRID + part.layer
+    if part.goes_on:
+        arrow = {
+            "arrowstyle": "-|>",
+            "color": part.colour,
+            "linewidth": part.width,
+            "shrinkA": 0,
+            "shrinkB": 0,
+        }
+        axes.annotate("", (high, at), (low, at), arrowprops=arrow, zorder=order)
+        high = low
+    (handle,) = axes.plot(
+        [low, high],
+        [at, at],
+        "|-",
+        color=part.colour,
+        linewidth=part.width,
+        markersize=11,
+        markeredgewidth=0.75 * part.width,
+        label=part.name,
+        zorder=order,
+    )
+    return handle
+
+
+def _draw_bars(axes: Axes, part: Bars, across: float, up: float) -> Any:
+    start = part.start / across
+    return axes.barh(
+        part.at / up,
+        part.end / across - start,
+        left=start,
+        height=part.thickness,
+        color=part.colour,
+        edgecolor=part.edge or "none",
+        hatch="//" if part.hatched else "",
+        label=part.name,
+        zorder=_ABOVE_GRID + part.layer,
     )
 
-    ticks = axes.xaxis if which == "x" else axes.yaxis
-    axes.set(**{f"{which}label": axis.label})
-    if axis.log:
-        axes.set(**{f"{which}scale": "log"})
-        ticks.set_major_locator(
-            LogLocator(subs=(1.0, 2.0, 5.0) if axis.has_few_decades else (1.0,))
+
+def _draw_texts(axes: Axes, part: Texts, across: float, up: float) -> Any:
+    offset = {"right": (8, 0), "above": (6, 5), "center": (0, 0)}[part.side]
+    for x, y, text in zip(part.x / across, part.y / up, part.texts, strict=True):
+        axes.annotate(
+            text,
+            (x, y),
+            xytext=offset,
+            textcoords="offset points",
+            va="bottom" if part.side == "above" else "center",
+            ha="center" if part.side == "center" else "left",
+            color=part.colour,
+            weight="bold" if part.bold else "normal",
+            fontsize=9.0,
+            zorder=_ABOVE_GRID + part.layer,
         )
-        ticks.set_minor_formatter(NullFormatter())
-        if axis.ticks is not None:
-            ticks.set_major_locator(FixedLocator(axis.ticks))
-            ticks.set_minor_locator(NullLocator())
-    else:
-        steps = [1, 2, 2.5, 5, 10]
-        ticks.set_major_locator(MaxNLocator(nbins=6, steps=steps, integer=axis.counts))
-    axes.set(**{f"{which}lim": (axis.low, axis.high)})
-    ticks.set_major_formatter(FuncFormatter(lambda value, _: tick_text(value)))
-    if axis.all_zero:
-        ticks.set_ticks([0.0])
 
 
-def draw_mark(
-    axes: Axes,
-    x: float | list[float],
-    y: float | list[float],
-    look: Look,
-    *,
-    label: str = "",
-    clip: bool = True,
-) -> list[Artist]:
-    """One setting, above everything else."""
-    return [
-        *axes.plot(
-            x,
-            y,
-            look.marker,
-            markersize=look.size,
-            color=look.colour,
-            markeredgecolor="white",
-            label=label,
-            clip_on=clip,
-            zorder=look.layer,
-        )
-    ]
+def _draw_contours(strip: Any, axes: Axes, part: Contours) -> Any:
+    count = len(part.levels)
+    edges = [-1.5, *range(count), count + 0.5]
+    filled = axes.contourf(part.x, part.y, part.steps, levels=edges, colors=part.colours)
+    if count:
+        axes.contour(part.x, part.y, part.steps, levels=range(count), colors=GREY, linewidths=0.8)
+        bar = strip.colorbar(filled, ax=axes, ticks=range(count), label=part.quantity)
+        bar.set_ticklabels(part.levels)
 
 
-def in_rows(handles: Sequence[Artist], columns: int) -> list[Artist]:
-    """The entries of a legend so that they read row by row; matplotlib fills it by columns."""
-    return [handle for first in range(columns) for handle in handles[first::columns]]
+def _draw_shaded(axes: Axes, part: Shaded) -> Artist:
+    from matplotlib.patches import Patch
+
+    axes.contourf(part.x, part.y, part.inside, levels=[0.5, 1.5], colors="none", hatches=[_HATCH])
+    return Patch(facecolor="none", edgecolor=GREY, hatch=_HATCH, label=part.name)
 
 
-def add_legend(figure: Figure, handles: list[Artist], note: str, columns: int) -> None:
-    """A legend below the panels, under a note if there is one."""
-    wrapped = textwrap.fill(note, int(_NOTE_CHARACTERS * figure.get_figwidth()))
-    legend = figure.legend(
-        handles=in_rows(handles, columns),
-        loc="outside lower left",
-        ncols=columns,
-        fontsize=9.2,
-        title=wrapped or None,
-        title_fontsize=9.2,
-        alignment="left",
+def _draw_cells(strip: Any, axes: Axes, part: Cells) -> Artist | None:
+    from matplotlib.colors import LinearSegmentedColormap
+    from matplotlib.patches import Patch, Rectangle
+
+    rows, columns = part.shades.shape
+    drawn = axes.pcolormesh(
+        np.arange(columns),
+        np.arange(rows),
+        np.ma.masked_invalid(part.shades),
+        cmap=LinearSegmentedColormap.from_list("cost", HEAT),
+        vmin=0.0,
+        vmax=1.0,
+        edgecolor="white",
+        linewidth=1.5,
+        shading="nearest",
     )
-    legend.get_title().set_color(GREY)
+    if part.scale:
+        bar = strip.colorbar(drawn, ax=axes, ticks=[shade for shade, _ in part.scale])
+        bar.set_ticklabels([text for _, text in part.scale])
+    for row, column in np.argwhere(part.hatched):
+        place = (column - 0.5, row - 0.5)
+        axes.add_patch(
+            Rectangle(place, 1, 1, fill=False, hatch=_HATCH, edgecolor=GREY, linewidth=0)
+        )
+    if part.framed is not None:
+        place = (part.framed[1] - 0.5, part.framed[0] - 0.5)
+        frame = Rectangle(place, 1, 1, fill=False, edgecolor=VERMILLION, linewidth=2.4, zorder=5)
+        frame.set_clip_on(False)
+        axes.add_patch(frame)
+    _write_in_cells(axes, part)
+    if not part.hatched.any():
+        return None
+    return Patch(facecolor="none", edgecolor=GREY, hatch=_HATCH, label=part.name)
 
 
-def add_note(figure: Figure, note: str) -> None:
-    """A note below the panels, where each has a legend of its own."""
-    if note:
-        add_legend(figure, [], note, columns=1)
+def _write_in_cells(axes: Axes, part: Cells) -> None:
+    plate = {"facecolor": "white", "edgecolor": "none", "pad": 1.5}  # over the hatching
+    for row, column in np.ndindex(part.shades.shape):
+        if text := part.texts[row][column]:
+            axes.text(
+                column,
+                row,
+                text,
+                ha="center",
+                va="center",
+                size=9.2,
+                weight="bold" if (row, column) == part.framed else "normal",
+                color="white" if part.shades[row, column] > DARK_FROM else INK,
+                bbox=plate if part.hatched[row, column] else None,
+            )

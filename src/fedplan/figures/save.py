@@ -8,77 +8,34 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fedplan.atomic import check_target, draft_of, unwritable
-from fedplan.figures.bill_panel import BillPanel
-from fedplan.figures.cost_panel import CostPanel
-from fedplan.figures.fit import FitFigure
-from fedplan.figures.frontier import FrontierFigure
-from fedplan.figures.lines import LinesFigure
-from fedplan.figures.loss_panels import PilotPanel, TrainingPanel
-from fedplan.figures.plan import PlanFigure
-from fedplan.figures.run import RunFigure
-from fedplan.figures.study import StudyFigure
-from fedplan.figures.sweep import SweepFigure
 
 if TYPE_CHECKING:
     import os
 
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure as Paper
 
-Panel = PilotPanel | TrainingPanel | CostPanel | BillPanel  # of a study, each a figure by itself
-FigureData = (
-    PlanFigure
-    | FrontierFigure
-    | FitFigure
-    | RunFigure
-    | StudyFigure
-    | SweepFigure
-    | LinesFigure
-    | Panel
-)
+    from fedplan.figures.spec import Figure
 
 SUFFIXES = (".png", ".svg", ".html")
 _DPI = 160
 
 
-def draw_print(data: FigureData) -> Figure:
+def draw_print(data: Figure) -> Paper:
     """The figure for print, as a matplotlib figure."""
-    from fedplan.figures.print_parts import print_style
+    from fedplan.figures import for_print
 
-    with print_style():
-        return _drawn_for_print(data)
+    with for_print.print_style():
+        return for_print.draw(data)
 
 
-def draw_screen(data: FigureData) -> Any:
+def draw_screen(data: Figure) -> Any:
     """The figure for the screen, as a plotly figure."""
-    from fedplan.figures import (
-        screen_fit,
-        screen_lines,
-        screen_plan,
-        screen_run,
-        screen_study,
-        screen_sweep,
-    )
+    from fedplan.figures import for_screen
 
-    match data:
-        case PlanFigure():
-            return screen_plan.draw_plan(data)
-        case FrontierFigure():
-            return screen_plan.draw_frontier(data)
-        case FitFigure():
-            return screen_fit.draw_fit(data)
-        case RunFigure():
-            return screen_run.draw_run(data)
-        case SweepFigure():
-            return screen_sweep.draw_sweep(data)
-        case StudyFigure():
-            return screen_study.draw_study(data)
-        case PilotPanel() | TrainingPanel() | CostPanel() | BillPanel():
-            return screen_study.draw_panel(data)
-        case LinesFigure():
-            return screen_lines.draw_lines(data)
+    return for_screen.draw(data)
 
 
-def save_figure(data: FigureData, path: str | os.PathLike[str]) -> None:
+def save_figure(data: Figure, path: str | os.PathLike[str]) -> None:
     """Draw a figure into a .png, .svg or .html file; a failure leaves an old file as it was.
 
     The same data gives the same file. An .html is complete in itself: it works offline.
@@ -97,50 +54,21 @@ def check_path(path: str | os.PathLike[str]) -> None:
     check_target(path, SUFFIXES)
 
 
-def rendered(data: FigureData, suffix: str) -> bytes:
+def rendered(data: Figure, suffix: str) -> bytes:
     """What a file of this ending holds."""
     if suffix == ".html":
         return _html(data)
-    from fedplan.figures.print_parts import print_style
+    from fedplan.figures import for_print
 
     buffer = io.BytesIO()
-    with print_style():
-        figure = _drawn_for_print(data)
+    with for_print.print_style():
+        figure = for_print.draw(data)
         metadata = {"Date": None} if suffix == ".svg" else None
         figure.savefig(buffer, format=suffix[1:], dpi=_DPI, metadata=metadata)
     return buffer.getvalue()
 
 
-def _drawn_for_print(data: FigureData) -> Figure:
-    from fedplan.figures import (
-        print_fit,
-        print_lines,
-        print_plan,
-        print_run,
-        print_study,
-        print_sweep,
-    )
-
-    match data:
-        case PlanFigure():
-            return print_plan.draw_plan(data)
-        case FrontierFigure():
-            return print_plan.draw_frontier(data)
-        case FitFigure():
-            return print_fit.draw_fit(data)
-        case RunFigure():
-            return print_run.draw_run(data)
-        case SweepFigure():
-            return print_sweep.draw_sweep(data)
-        case StudyFigure():
-            return print_study.draw_study(data)
-        case PilotPanel() | TrainingPanel() | CostPanel() | BillPanel():
-            return print_study.draw_panel(data)
-        case LinesFigure():
-            return print_lines.draw_lines(data)
-
-
-def _html(data: FigureData) -> bytes:
+def _html(data: Figure) -> bytes:
     page: str = draw_screen(data).to_html(
         include_plotlyjs=True,  # the whole library: no network needed
         div_id="fedplan-figure",  # otherwise random

@@ -1,59 +1,33 @@
-"""The study figure's data: pilots and fit, training, cost of other settings, and the bill."""
+"""The study figure: pilots and fit, training, cost of other settings, and the bill."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from fedplan.core.constraints import Constraints
+from fedplan.core.objective import Objective, costs_nothing
 from fedplan.errors import InputError
-from fedplan.figures.bill_panel import BillPanel, Totals, bill_panel
-from fedplan.figures.cost_panel import CostPanel, descent_cost_panel
+from fedplan.figures.bill import Totals, bill_panel
+from fedplan.figures.cost_map import descent_cost_view
+from fedplan.figures.cost_view import CostView
 from fedplan.figures.frontier import Mark, Role
-from fedplan.figures.loss_panels import PilotPanel, TrainingPanel, pilot_panel, training_panel
+from fedplan.figures.spec import Figure
+from fedplan.figures.study_losses import pilot_panel, training_panel
 from fedplan.figures.units import extra
-from fedplan.theory.constraints import Constraints
-from fedplan.theory.cost import Objective, costs_nothing
-from fedplan.theory.descent_surface import cheapest_setting, predict_descent
+from fedplan.planning.descent_surface import cheapest_setting, predict_descent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fedplan.records import RunRecord
-    from fedplan.theory.descent import Descent
-    from fedplan.theory.descent_plan import Forecast
-    from fedplan.theory.fleet import Fleet
+    from fedplan.convergence.descent import Descent
+    from fedplan.core.fleet import Fleet
+    from fedplan.core.records import RunRecord
+    from fedplan.planning.descent_plan import Forecast
 
 Setting = tuple[int, int]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class StudyFigure:
-    """A study, ready to be drawn; what it did not come to is None.
-
-    pilots : None where no pilot has any loss.
-    training : None where it was not begun.
-    cost : None where nothing was fitted (the paper's pilots), or no setting meets the limits.
-    """
-
-    title: str
-    pilots: PilotPanel | None
-    training: TrainingPanel | None
-    cost: CostPanel | None
-    bill: BillPanel
-    note: str
-
-    @property
-    def panels(self) -> tuple[PilotPanel | TrainingPanel | CostPanel | BillPanel, ...]:
-        """What there is to draw, in its order."""
-        found = (self.pilots, self.training, self.cost, self.bill)
-        return tuple(panel for panel in found if panel is not None)
-
-    @property
-    def rows(self) -> tuple[int, ...]:
-        """How many panels each row has: two, and the last one all of its row if need be."""
-        count = len(self.panels)
-        return (2,) * (count // 2) + (1,) * (count % 2)
 
 
 def study_figure_data(
@@ -73,8 +47,8 @@ def study_figure_data(
     paper: Setting | None = None,
     best_measured: Setting | None = None,
     note: str = "",
-) -> StudyFigure:
-    """Data of the study figure.
+) -> Figure:
+    """Data of the study figure; what the study did not come to has no panel.
 
     name : of the study, for the title.
     pilots, pilots_bill : the pilots, and what they cost together.
@@ -92,32 +66,41 @@ def study_figure_data(
     cost = None
     if descent is not None and setting is not None:
         others = {"the paper's method": paper, "best measured": best_measured}
-        problem = fleet, objective, constraints or Constraints()
-        cost = _cost_panel(descent, problem, setting, pilots, others)
-    return StudyFigure(
-        title=title,
-        pilots=pilot_panel(pilots, target_loss, descent),
-        training=training_panel(runs, target_loss, forecast),
-        cost=cost,
-        bill=bill_panel(
-            objective,
-            pilots=pilots_bill,
-            forecast=forecast,
-            training=training_bill,
-            reached=any(run.status == "target" for run in runs),
-        ),
-        note=note,
+        cost = study_costs(
+            fleet, objective, constraints or Constraints(), descent, setting, pilots, others
+        )
+    bill = bill_panel(
+        objective,
+        pilots=pilots_bill,
+        forecast=forecast,
+        training=training_bill,
+        reached=any(run.status == "target" for run in runs),
     )
+    panels = [
+        panel
+        for panel in (
+            pilot_panel(pilots, target_loss, descent),
+            training_panel(runs, target_loss, forecast),
+            None if cost is None else cost.panel(),
+            bill,
+        )
+        if panel is not None
+    ]
+    rows = tuple(tuple(panels[first : first + 2]) for first in range(0, len(panels), 2))
+    height = sum(max(panel.height for panel in row) for row in rows)
+    return Figure(title=title, rows=rows, size=(11.5, height + 0.3), note=note)
 
 
-def _cost_panel(
+def study_costs(
+    fleet: Fleet,
+    objective: Objective,
+    limits: Constraints,
     descent: Descent,
-    problem: tuple[Fleet, Objective, Constraints],
     setting: Setting,
     pilots: Sequence[RunRecord],
-    others: dict[str, Setting | None],
-) -> CostPanel | None:
-    fleet, objective, limits = problem
+    others: Mapping[str, Setting | None] = MappingProxyType({}),
+) -> CostView | None:
+    """What other settings cost by the fit; None where no setting meets the limits."""
     basis = _basis(objective)
     if costs_nothing(fleet, objective):  # then the plan is the fastest
         objective, basis = Objective.weighted(0.0), "time: nothing costs anything"
@@ -137,8 +120,8 @@ def _cost_panel(
         for name, at in others.items()
         if at is not None
     ]
-    marks += [mark((run.clients_per_round, run.local_steps), "pilot", "pilot") for run in pilots]
-    return descent_cost_panel(
+    marks += [mark(run.setting.pair, "pilot", "pilot") for run in pilots]
+    return descent_cost_view(
         fleet, descent, objective, marks, lowest, constraints=limits, basis=basis
     )
 

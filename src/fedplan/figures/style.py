@@ -1,11 +1,9 @@
-"""Colours and markers that the drawings for print and for the screen share."""
+"""Colours and markers of all figures."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-
-from fedplan.figures.cost_panel import LEVELS, LEVELS_ABOVE_LOWEST
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -20,62 +18,48 @@ PALE, GREY, GRID, INK = "#8FBCDB", "#767676", "#E3E3E3", "#222222"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """How a mark looks; shape and colour both differ, so that either tells marks apart."""
+    """How a marker looks; shape and colour both differ, so that either tells markers apart."""
 
     colour: str
-    marker: str
     symbol: str
     size: float
     layer: int = 6
 
 
-_CHOSEN = Look(colour=VERMILLION, marker="*", symbol="star", size=17.0, layer=7)
-_PAPER = Look(colour=PURPLE, marker="s", symbol="square", size=8.5)
-_LOWEST = Look(colour=BLACK, marker="P", symbol="cross", size=8.0, layer=8)
-_CURRENT = Look(colour=GREEN, marker="X", symbol="x", size=9.0, layer=7)
-_PILOT = Look(colour=BLACK, marker="o", symbol="circle", size=7.0, layer=5)
 _BY_ROLE = {
-    "chosen": _CHOSEN,
-    "paper": _PAPER,
-    "lowest": _LOWEST,
-    "pilot": _PILOT,
-    "current": _CURRENT,
+    "chosen": Look(colour=VERMILLION, symbol="star", size=17.0, layer=7),
+    "paper": Look(colour=PURPLE, symbol="square", size=8.5),
+    "lowest": Look(colour=BLACK, symbol="cross", size=8.0, layer=8),
+    "current": Look(colour=GREEN, symbol="x", size=9.0, layer=7),
+    "pilot": Look(colour=BLACK, symbol="circle", size=7.0, layer=5),
 }
 _OTHERS = (
-    Look(colour=ORANGE, marker="^", symbol="triangle-up", size=9.0),
-    Look(colour=GREEN, marker="D", symbol="diamond", size=8.0),
-    Look(colour=SKY, marker="v", symbol="triangle-down", size=9.0),
-    Look(colour=BLACK, marker="P", symbol="cross", size=8.5),
+    Look(colour=ORANGE, symbol="triangle-up", size=9.0),
+    Look(colour=GREEN, symbol="diamond", size=8.0),
+    Look(colour=SKY, symbol="triangle-down", size=9.0),
+    Look(colour=BLACK, symbol="cross", size=8.5),
 )
 
 _METHODS = {
-    "fedplan": Look(colour=BLUE, marker="o", symbol="circle", size=7.0, layer=5),
-    "paper": Look(colour=PURPLE, marker="s", symbol="square", size=6.5),
-    "best measured": Look(colour=BLACK, marker="D", symbol="diamond", size=6.0, layer=4),
+    "fedplan": Look(colour=BLUE, symbol="circle", size=7.0, layer=5),
+    "paper": Look(colour=PURPLE, symbol="square", size=6.5),
+    "best measured": Look(colour=BLACK, symbol="diamond", size=6.0, layer=4),
 }
 
 # Viridis without its yellow, which is lost on white: for an ordered series, such as K.
 _SERIES = ("#440154", "#414487", "#2A788E", "#22A884", "#7AD151")
-_SHAPES = (
-    ("o", "circle"),
-    ("s", "square"),
-    ("^", "triangle-up"),
-    ("D", "diamond"),
-    ("v", "triangle-down"),
-)
+_SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down")
 
+# Contours of extra cost. Negative ones show only where the plan is not the cheapest setting:
+# the robust choice gives up a little, the paper's more.
+LEVELS = (-0.5, -0.2, -0.05, -0.01, 0.01, 0.05, 0.2, 1.0)
+# Contours of cost above the lowest, where that is what others are compared with.
+LEVELS_ABOVE_LOWEST = (0.05, 0.1, 0.25, 0.5, 1.0)
 # The band above each level of extra cost; the first colour is below them all. Light is cheap.
 _BANDS = {
     LEVELS: (
-        "#F3F8E4",
-        "#EAF3D3",
-        "#DDEDC8",
-        "#D3E8C6",
-        "#FFFFFF",
-        "#DCEAF5",
-        "#B3D2E8",
-        "#85B4D6",
-        "#5A92BF",
+        *("#F3F8E4", "#EAF3D3", "#DDEDC8", "#D3E8C6", "#FFFFFF"),
+        *("#DCEAF5", "#B3D2E8", "#85B4D6", "#5A92BF"),
     ),
     LEVELS_ABOVE_LOWEST: ("#FFFFFF", "#E3EEF7", "#C9DFEF", "#A8CAE3", "#84B2D6", "#629BC6"),
 }
@@ -107,8 +91,7 @@ def series_looks(clients: Iterable[int]) -> dict[int, Look]:
     return {
         k: Look(
             colour=_between(place / max(len(ordered) - 1, 1)),
-            marker=_SHAPES[place % len(_SHAPES)][0],
-            symbol=_SHAPES[place % len(_SHAPES)][1],
+            symbol=_SHAPES[place % len(_SHAPES)],
             size=8.5,
         )
         for place, k in enumerate(ordered)

@@ -1,72 +1,24 @@
-"""The sweep figure's data: what every (K, E) of a grid cost, against the best."""
+"""The sweep figure: what every (K, E) of a grid cost, against the best, as a heat map."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fedplan.errors import InputError
+from fedplan.figures.spec import Categories, Cells, Figure, Panel
 from fedplan.figures.units import number
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from fedplan.theory.fleet import FloatArray
+    from fedplan.core.fleet import FloatArray
 
 _TICKS = (1.1, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0)
 _BETWEEN_TICKS = 0.07  # of the bar of shades, or the texts beside it overlap
 _MOST_LABELS = 16  # values along an axis up to which there is room for numbers in the cells
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class SweepFigure:
-    """A grid of cells, ready to be drawn; both axes are lists of values, evenly spaced.
-
-    ratio : cost over that of the best, a row a K, a column an E; infinite where a seed did not
-        reach the target, NaN where nothing was tried.
-    labels : what each cell says; empty texts where there is no room.
-    best : the row and column of the best; None where there is none.
-    top : the ratio from which on all is equally dark.
-    """
-
-    title: str
-    clients_per_round: tuple[int, ...]
-    local_steps: tuple[int, ...]
-    ratio: FloatArray
-    labels: tuple[tuple[str, ...], ...]
-    best: tuple[int, int] | None
-    top: float
-    note: str
-
-    @property
-    def shade(self) -> FloatArray:
-        """How dark each cell is, 0 (as cheap as the best) to 1, by the log of the ratio; or NaN."""
-        with np.errstate(invalid="ignore"):
-            shade = np.clip(np.log(self.ratio) / math.log(self.top), 0.0, 1.0)
-        return np.where(np.isfinite(self.ratio), shade, np.nan)
-
-    @property
-    def ticks(self) -> list[tuple[float, str]]:
-        """Shades with what they stand for."""
-        top = f"{ratio_label(self.top)} or more" if self._has_above else ratio_label(self.top)
-        found = [(0.0, "same cost")]
-        for ratio in _TICKS:
-            shade = math.log(ratio) / math.log(self.top)
-            if found[-1][0] + _BETWEEN_TICKS <= shade <= 1 - _BETWEEN_TICKS:
-                found.append((shade, ratio_label(ratio)))
-        return [*found, (1.0, top)]
-
-    @property
-    def _has_above(self) -> bool:
-        return bool((self.ratio[np.isfinite(self.ratio)] > self.top).any())
-
-    @property
-    def has_missed(self) -> bool:
-        """Whether some cell did not reach the target with every seed."""
-        return bool(np.isinf(self.ratio).any())
 
 
 def ratio_label(ratio: float) -> str:
@@ -86,19 +38,21 @@ def sweep_figure_data(
     best: tuple[int, int] | None,
     name: str,
     reached: Mapping[tuple[int, int], str] | None = None,
+    by_groups: bool = False,
     note: str = "",
-) -> SweepFigure:
+) -> Figure:
     """Data of the sweep figure.
 
     costs : of each (K, E); infinite where a seed did not reach the target.
     best : the (K, E) that the others are compared with; None where none reached the target.
     reached : what to write in a cell that did not, such as "7/10".
+    by_groups : whether K is the number of groups that take turns.
     name : what was swept, for the title.
 
     >>> data = sweep_figure_data({(1, 5): 3.0, (1, 9): 2.0, (4, 5): math.inf}, best=(1, 9),
     ...     name="demo", reached={(4, 5): "1/2"})
-    >>> data.labels, data.best
-    ((('+50%', 'best'), ('1/2', '')), (0, 1))
+    >>> data.panels[0].parts[0].texts
+    (('+50%', 'best'), ('1/2', ''))
     """
     if not costs:
         raise InputError("a figure of a sweep needs at least one cell, but got none.")
@@ -106,27 +60,59 @@ def sweep_figure_data(
     steps = sorted({e for _, e in costs})
     unit = 1.0 if best is None else costs[best]
     ratio = np.full((len(clients), len(steps)), np.nan)
+    texts = np.full(ratio.shape, "", dtype=object)
+    hovers = np.full(ratio.shape, "not tried", dtype=object)
+    roomy = max(ratio.shape) <= _MOST_LABELS
     for (k, e), cost in costs.items():
-        ratio[clients.index(k), steps.index(e)] = cost / unit
-    place = None if best is None else (clients.index(best[0]), steps.index(best[1]))
-    finite = ratio[np.isfinite(ratio)]
-    roomy = max(len(clients), len(steps)) <= _MOST_LABELS
-
-    def label(row: int, column: int) -> str:
-        value = float(ratio[row, column])
-        if not roomy or math.isnan(value):
-            return ""
-        if math.isinf(value):
-            return (reached or {}).get((clients[row], steps[column]), "")
-        return "best" if (row, column) == place else ratio_label(value)
-
-    return SweepFigure(
+        at = clients.index(k), steps.index(e)
+        ratio[at] = cost / unit
+        has_missed = math.isinf(cost)
+        label = (reached or {}).get((k, e), "") if has_missed else ratio_label(cost / unit)
+        words = "a seed did not reach the target" if has_missed else ratio_label(cost / unit)
+        who = f"{k:,} groups" if by_groups else f"K={k:,}"
+        hovers[at] = f"{who}, E={e:,}\n{words}"
+        texts[at] = ("best" if (k, e) == best else label) if roomy else ""
+    top = float(np.clip(ratio[np.isfinite(ratio)].max(initial=2.0), 2.0, 10.0))
+    cells = Cells(
+        shades=_shades(ratio, top),
+        texts=tuple(map(tuple, texts)),
+        hovers=tuple(map(tuple, hovers)),
+        hatched=np.isinf(ratio),
+        framed=None if best is None else (clients.index(best[0]), steps.index(best[1])),
+        scale=() if best is None else _scale(ratio, top),
+        name="not every seed arrived",
+    )
+    rows, columns = ratio.shape
+    panel = Panel(
+        x=_values("local steps E", steps),
+        y=_values("groups that take turns" if by_groups else "clients per round K", clients),
+        parts=(cells,),
+    )
+    return Figure(
         title=f"{name}: mean cost against the best",
-        clients_per_round=tuple(clients),
-        local_steps=tuple(steps),
-        ratio=ratio,
-        labels=tuple(tuple(label(r, c) for c in range(len(steps))) for r in range(len(clients))),
-        best=place,
-        top=float(np.clip(finite.max(initial=2.0), 2.0, 10.0)),
+        rows=((panel,),),
+        size=(min(max(2.8 + 0.72 * columns, 6.5), 13.0), min(max(2.0 + 0.46 * rows, 3.6), 9.5)),
         note=note,
     )
+
+
+def _values(label: str, values: Sequence[int]) -> Categories:
+    return Categories(names=tuple(f"{value:,}" for value in values), label=label, upward=True)
+
+
+def _shades(ratio: FloatArray, top: float) -> FloatArray:
+    """How dark each cell is, 0 (as cheap as the best) to 1, by the log of the ratio; or NaN."""
+    with np.errstate(invalid="ignore"):
+        shade = np.clip(np.log(ratio) / math.log(top), 0.0, 1.0)
+    return np.where(np.isfinite(ratio), shade, np.nan)
+
+
+def _scale(ratio: FloatArray, top: float) -> tuple[tuple[float, str], ...]:
+    """Shades with what they stand for; from `top` on all is equally dark."""
+    found = [(0.0, "same cost")]
+    for tick in _TICKS:
+        shade = math.log(tick) / math.log(top)
+        if found[-1][0] + _BETWEEN_TICKS <= shade <= 1 - _BETWEEN_TICKS:
+            found.append((shade, ratio_label(tick)))
+    has_above = (ratio[np.isfinite(ratio)] > top).any()
+    return (*found, (1.0, f"{ratio_label(top)} or more" if has_above else ratio_label(top)))

@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fedplan.errors import InputError
-from fedplan.figures.lines import Line, LinePanel, LinesFigure, known
+from fedplan.figures.lines import known, line_with_spread, lines_figure
+from fedplan.figures.spec import Figure, Line, Panel
+from fedplan.figures.style import Look, line_looks
 from fedplan.figures.units import NO_UNIT, fit_axis, time_unit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from fedplan.records import RunRecord
+    from fedplan.core.records import RunRecord
 
 _MOST_BELOW = 1.5  # times the lowest mean over the lowest place of the axis
 
@@ -36,7 +38,7 @@ def total_times(runs: Sequence[RunRecord]) -> list[TotalTime]:
     groups: dict[tuple[int, int], list[float]] = {}
     for run in runs:
         if run.status == "target":
-            groups.setdefault((run.clients_per_round, run.local_steps), []).append(run.time_s)
+            groups.setdefault(run.setting.pair, []).append(run.time_s)
     return [
         TotalTime(
             clients_per_round=clients,
@@ -48,7 +50,7 @@ def total_times(runs: Sequence[RunRecord]) -> list[TotalTime]:
     ]
 
 
-def total_time_data(totals: Sequence[TotalTime], *, title: str, note: str = "") -> LinesFigure:
+def total_time_data(totals: Sequence[TotalTime], *, title: str, note: str = "") -> Figure:
     """Data of the figure; a panel has the lines that have at least two points.
 
     >>> times = {(2, 5): 30.0, (2, 10): 20.0, (4, 5): 25.0, (4, 10): 18.0}
@@ -72,9 +74,7 @@ def total_time_data(totals: Sequence[TotalTime], *, title: str, note: str = "") 
         raise InputError(
             "total times need two settings with the same K or the same E. Add more of either."
         )
-    return LinesFigure(
-        title=title, panels=tuple(panels), columns=len(panels), spread="bars", note=note
-    )
+    return lines_figure(title, panels, len(panels), note)
 
 
 def _panel(
@@ -82,36 +82,37 @@ def _panel(
     symbol: str,
     label: str,
     fixed_and_varied: Callable[[TotalTime], tuple[int, int]],
-) -> LinePanel | None:
+) -> Panel | None:
     groups: dict[int, list[tuple[int, TotalTime]]] = {}
     for total in totals:
         fixed, varied = fixed_and_varied(total)
         if math.isfinite(total.mean_s):
             groups.setdefault(fixed, []).append((varied, total))
-    lines = [
-        _line(f"{symbol}={fixed:,}", sorted(group, key=lambda item: item[0]))
-        for fixed, group in sorted(groups.items())
-        if len(group) > 1
-    ]
-    if not lines:
+    named = {f"{symbol}={k:,}": group for k, group in sorted(groups.items()) if len(group) > 1}
+    if not named:
         return None
+    looks = line_looks([*named])
+    lines = [
+        _line(name, looks[name], sorted(group, key=lambda item: item[0]))
+        for name, group in named.items()
+    ]
     xs, ys = known(lines)
     # Few clients can take many times as long as more, and a bar of theirs reach down to nought.
     lowest = min(float(line.y.min()) for line in lines) / _MOST_BELOW
     shown = [max(y, lowest) for y in ys]
-    return LinePanel(
-        title="",
+    return Panel(
         x=replace(fit_axis(label, NO_UNIT, xs), counts=True),
         y=fit_axis("time to target", time_unit(statistics.median(shown)), shown, log=True),
-        lines=tuple(lines),
+        parts=tuple(lines),
     )
 
 
-def _line(name: str, points: Sequence[tuple[int, TotalTime]]) -> Line:
+def _line(name: str, look: Look, points: Sequence[tuple[int, TotalTime]]) -> Line:
     spread = np.array([total.sd_s for _, total in points])
-    return Line(
-        name=name,
-        x=np.array([varied for varied, _ in points], dtype=np.float64),
-        y=np.array([total.mean_s for _, total in points]),
-        spread=spread if spread.any() else np.empty(0),
+    return line_with_spread(
+        name,
+        look,
+        np.array([varied for varied, _ in points], dtype=np.float64),
+        np.array([total.mean_s for _, total in points]),
+        spread if spread.any() else None,
     )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from fedplan.theory.cost import JOULES_PER_KWH, SECONDS_PER_HOUR
+from fedplan.core.objective import JOULES_PER_KWH, SECONDS_PER_HOUR
 
 _LOG_FROM = 10.0  # an axis that spans more than this ratio is logarithmic
 # Other settings may widen an axis by this power of the frontier's own ratio, or by this ratio: one
@@ -141,6 +141,11 @@ class Axis:
             found = [at for at in found if at.is_integer()]
         return found[:: -(-len(found) // _MOST_TICKS) or 1]
 
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Both ends, in seconds or joules."""
+        return self.low * self.unit.size, self.high * self.unit.size
+
     def shown(self, value: float) -> float:
         """A value in seconds or joules, in the axis's unit."""
         return value / self.unit.size
@@ -158,6 +163,10 @@ class Axis:
         ends = [self.low, self.pinned(value), self.high]
         low, at, high = (math.log(end) for end in ends) if self.log else ends
         return (at - low) / (high - low)
+
+    def kept(self, value: float) -> float:
+        """A value in seconds or joules, moved to the edge if beyond it."""
+        return value if self.has(value) else self.pinned(value) * self.unit.size
 
     def pinned(self, value: float) -> float:
         """A value in seconds or joules, in the axis's unit, moved to the edge if beyond it."""
@@ -209,6 +218,22 @@ def count_axis(label: str, low: int, high: int, *, log: bool | None = None) -> A
     """
     log, pad = high > _LOG_FROM * low if log is None else log, 0.5 if low == high else 0.0
     return Axis(label=label, unit=NO_UNIT, log=log, low=low - pad, high=high + pad, counts=True)
+
+
+def bar_axis(label: str, high: float, unit: Unit = NO_UNIT) -> Axis:
+    """An axis that bars start from, as long as `high` (in seconds or joules).
+
+    >>> bar_axis("cost (s)", 30.0).high, bar_axis("time", 120.0, time_unit(600.0)).label
+    (30.0, 'time (min)')
+    """
+    label = f"{label} ({unit.name})" if unit.name else label
+    end = high / unit.size
+    return Axis(label=label, unit=unit, log=False, low=0.0, high=end or 1.0, all_zero=not end)
+
+
+def round_axis(high: float) -> Axis:
+    """An axis of rounds, from 0 to somewhat past `high`."""
+    return replace(bar_axis("round", 1.02 * high), counts=True, all_zero=False)
 
 
 def _even_ticks(low: float, high: float, *, whole: bool) -> list[float]:

@@ -10,6 +10,13 @@ from pathlib import Path
 from flwr.app import MetricRecord
 from flwr.serverapp.strategy import Result
 
+from fedplan.convergence.descent import Descent
+from fedplan.core.constraints import Constraints
+from fedplan.core.fleet import Fleet
+from fedplan.core.learning_rate import LearningRate
+from fedplan.core.objective import Objective
+from fedplan.core.prediction import Prediction
+from fedplan.core.records import Observation, RoundRecord, RunRecord, Stop
 from fedplan.errors import FedplanError, InputError
 from fedplan.flower.drift import drifted
 from fedplan.flower.engine import FlowerEngine
@@ -18,8 +25,9 @@ from fedplan.flower.log import LOG
 from fedplan.flower.profile import profile_clients
 from fedplan.flower.rounds import Made, to_record
 from fedplan.flower.runner import FlowerRunner, State
+from fedplan.participation import uniform
+from fedplan.planning.descent_plan import forecast, plan_descent
 from fedplan.profiling import DeviceCosts, fleet_of
-from fedplan.records import Observation, RoundRecord, RunRecord, Stop
 from fedplan.simulation import Job
 from fedplan.store import Store, StudyEntry
 from fedplan.studies.archive import Archive
@@ -28,12 +36,6 @@ from fedplan.studies.keys import PlanningTable
 from fedplan.studies.pilots import DesignedPilots, PilotProblem
 from fedplan.studies.workflow import run_pilots
 from fedplan.tables import write_fleet
-from fedplan.theory.constraints import Constraints
-from fedplan.theory.cost import Objective, Prediction
-from fedplan.theory.descent import Descent
-from fedplan.theory.descent_plan import forecast, plan_descent
-from fedplan.theory.fleet import Fleet
-from fedplan.theory.learning_rate import LearningRate
 
 REPLAN_EVERY = 10  # rounds
 DRIFT = 0.1  # a plan that has become dearer than the best by more than this share is changed
@@ -148,7 +150,7 @@ class Course:
         setting = self._begin(journal, setting, stop)
         while True:
             self._note_overdue(setting)
-            run = self._runner.run(*setting, stop, seed=self._goal.seed)
+            run = self._runner.run(uniform(*setting), stop, seed=self._goal.seed)
             if run.status != "unfinished":
                 break
             setting = self._next
@@ -171,7 +173,7 @@ class Course:
             self._store.save_step(self._entry, "plans", [[0, *setting]])
             return setting
         clients, steps = plans[-1][1:]
-        job = Job(clients_per_round=clients, local_steps=steps, seed=self._goal.seed)
+        job = Job(setting=uniform(clients, steps), seed=self._goal.seed)
         state = journal.recall(job)
         for record in state.rounds if state else ():
             self._hear(record)
@@ -188,7 +190,7 @@ class Course:
     def _switch(self, journal: StoreJournal, state: State, setting: tuple[int, int]) -> None:
         """Go on with another setting, from the rounds and the model there are."""
         LOG.info("On with %d clients and %d steps", *setting)
-        job = Job(clients_per_round=setting[0], local_steps=setting[1], seed=self._goal.seed)
+        job = Job(setting=uniform(*setting), seed=self._goal.seed)
         moved = _record(job, state)
         journal.move(moved, state.weights)
         plans = self._store.find_step(self._entry, "plans")
@@ -225,11 +227,10 @@ class Course:
         chosen = self._cheapest(fleet, descent)
         if chosen is None:
             return None
-        current = (job.clients_per_round, job.local_steps)
-        now = forecast(fleet, descent, self._goal.objective, *current).prediction.cost
+        now = forecast(fleet, descent, self._goal.objective, *job.setting.pair).prediction.cost
         if not now > (1.0 + DRIFT) * chosen.cost or math.isinf(chosen.cost):
             return None
-        return chosen.clients_per_round, chosen.local_steps
+        return chosen.pair
 
     def _setting_with_more_clients(self, descent: Descent, job: Job) -> tuple[int, int] | None:
         """What to go on with where the target is overdue: the best of at least twice the clients.
@@ -238,19 +239,20 @@ class Course:
         are not planned for again.
         """
         self._overdue = math.inf
+        clients, steps = job.setting.pair
         fleet = self._fleet_now()
         most = self._limits.clients_range(len(fleet))[1]
         LOG.warning("Not as predicted: with (%d, %d) the target should have been reached by now.",
-                    job.clients_per_round, job.local_steps)  # fmt: skip
-        if job.clients_per_round >= most:
+                    clients, steps)  # fmt: skip
+        if clients >= most:
             return None
-        fewest = min(2 * job.clients_per_round, most)
+        fewest = min(2 * clients, most)
         self._limits = replace(self._limits, min_clients_per_round=fewest)
         self._store.save_step(self._entry, "fewest-clients", fewest)
         chosen = self._cheapest(fleet, descent)
         if chosen is None:  # a limit on time or energy that cannot be kept any more
-            return fewest, job.local_steps
-        return chosen.clients_per_round, chosen.local_steps
+            return fewest, steps
+        return chosen.pair
 
     def _cheapest(self, fleet: Fleet, descent: Descent) -> Prediction | None:
         """The best setting for these devices, within what is known of the limits now."""
@@ -308,15 +310,9 @@ class Course:
 
 def _record(job: Job, state: State) -> RunRecord:
     """A run that is going on."""
-    return RunRecord(
-        clients_per_round=job.clients_per_round,
-        local_steps=job.local_steps,
-        seed=job.seed,
-        status="unfinished",
-        rounds=state.rounds,
-    )
+    return RunRecord(setting=job.setting, seed=job.seed, status="unfinished", rounds=state.rounds)
 
 
 def _say_pilot(_phase: str, job: Job, record: RoundRecord) -> None:
     if record.round == 0:
-        LOG.info("Pilot: %d clients, %d steps", job.clients_per_round, job.local_steps)
+        LOG.info("Pilot: %d clients, %d steps", *job.setting.pair)

@@ -6,8 +6,8 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from fedplan.core.records import Observation
 from fedplan.profiling import DeviceCosts
-from fedplan.records import Observation
 
 RECENT, FEWEST = 8, 3  # observations a client's drift is judged by
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from fedplan.core.records import RunRecord, Stop
 from fedplan.errors import FedplanError
 from fedplan.flower.rounds import Made
 from fedplan.flower.runner import FlowerRunner
-from fedplan.records import RunRecord, Stop
 from fedplan.simulation import Job
 from fedplan.studies.archive import Progress
 
@@ -39,7 +39,7 @@ class FlowerEngine:
 
         self._runner.report = report
         for job in jobs:
-            run = self._runner.run(job.clients_per_round, job.local_steps, stop, seed=job.seed)
+            run = self._runner.run(job.setting, stop, seed=job.seed)
             if run.status == "unavailable":
                 raise FedplanError(f"A round could not be made. {run.message}")
             if finished is not None:

@@ -15,10 +15,10 @@ from zipfile import BadZipFile
 import numpy as np
 
 from fedplan.atomic import draft_of
+from fedplan.core.records import RoundRecord, RunRecord
 from fedplan.errors import InputError, Problem
 from fedplan.flower.averaging import Weights
 from fedplan.flower.runner import State
-from fedplan.records import RoundRecord, RunRecord
 from fedplan.simulation import Job
 from fedplan.store import Store
 
@@ -35,9 +35,7 @@ class StoreJournal:
     def recall(self, job: Job) -> State | None:
         """Where a run stands: what is both in the store and in the file."""
         path = self._path(job)
-        run = self._store.find_run(
-            self._experiment, job.clients_per_round, job.local_steps, job.seed
-        )
+        run = self._store.find_run(self._experiment, job.setting, job.seed)
         if run is None or not path.exists():
             return None
         round_, weights = load_weights(path)
@@ -54,9 +52,7 @@ class StoreJournal:
 
     def keep(self, job: Job, record: RoundRecord, weights: Weights) -> None:
         """Keep one more round, and the model after it."""
-        self._store.save_round(
-            self._experiment, job.clients_per_round, job.local_steps, job.seed, record
-        )
+        self._store.save_round(self._experiment, job.setting, job.seed, record)
         save_weights(self._path(job), record.round, weights)
 
     def finish(self, run: RunRecord) -> None:
@@ -69,8 +65,8 @@ class StoreJournal:
         save_weights(self._path(run), run.num_rounds, weights)
 
     def _path(self, job: Job | RunRecord) -> Path:
-        name = f"K{job.clients_per_round}-E{job.local_steps}-seed{job.seed}.npz"
-        return self._folder / name
+        clients, steps = job.setting.pair
+        return self._folder / f"K{clients}-E{steps}-seed{job.seed}.npz"
 
 
 def save_weights(path: Path, round_: int, weights: Weights) -> None:

@@ -6,9 +6,9 @@ import math
 import statistics
 from collections.abc import Sequence
 
+from fedplan.core.records import Observation
 from fedplan.flower.log import LOG
 from fedplan.flower.runner import FlowerRunner
-from fedplan.records import Observation
 from fedplan.store import Store, StudyEntry
 from fedplan.studies.devices import Devices, find_profile, save_profile
 

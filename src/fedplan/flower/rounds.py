@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
 
+from fedplan.core.learning_rate import LearningRate
+from fedplan.core.records import Observation, RoundRecord, Status
 from fedplan.errors import InputError
 from fedplan.flower.averaging import Weights, average, average_metrics
 from fedplan.flower.border import (
@@ -25,10 +27,8 @@ from fedplan.flower.border import (
 from fedplan.flower.exchange import Answer, Post
 from fedplan.flower.log import LOG
 from fedplan.flower.roster import Roster
-from fedplan.models.draws import draw_cohort
-from fedplan.records import Observation, RoundRecord, Status
+from fedplan.participation.draws import pick
 from fedplan.simulation import Job
-from fedplan.theory.learning_rate import LearningRate
 
 Evaluate = Callable[[int, ArrayRecord], tuple[float, float | None]]
 
@@ -114,14 +114,14 @@ class Rounds:
         self, job: Job, record: RoundRecord, weights: Weights
     ) -> tuple[RoundRecord, list[Contribution]]:
         """Ask K clients, and others in place of those that fail, until enough have answered."""
-        clients = job.clients_per_round
+        clients, _ = job.setting.pair
         start = self.post.clock.now()
         parts: dict[int, Contribution] = {}
         observations: list[Observation] = []
         for attempt in range(self.rules.max_repeats + 1):
             wanted = self._deal(job, record.round, set(parts), observations)
             seen, fresh = self.ask(
-                wanted, weights, job.local_steps, seed=job.seed, round_=record.round
+                wanted, weights, job.setting.local_steps, seed=job.seed, round_=record.round
             )
             observations += seen
             parts |= fresh
@@ -131,9 +131,12 @@ class Rounds:
                 raise _too_few(len(parts), clients, record.round, observations)
         cohort = tuple(sorted(parts))
         ordered = [parts[client] for client in cohort]
+        examples = sum(part.examples for part in ordered)
         record = replace(
             record,
             cohort=cohort,
+            shares=tuple(part.examples / examples for part in ordered),
+            setting=job.setting,
             seconds=self.post.clock.now() - start,
             joules=math.fsum(part.joules or 0.0 for part in ordered),
             observations=tuple(observations),
@@ -147,7 +150,7 @@ class Rounds:
 
         Where nobody is left, those that failed are asked again.
         """
-        clients = job.clients_per_round
+        clients, _ = job.setting.pair
         if not self.roster.wait_for(clients, self.rules.wait_s):
             there = len(self.roster.present)
             raise FailedRound(
@@ -161,7 +164,7 @@ class Rounds:
         wanted = clients - len(answered)
         chosen: list[int] = []
         for size in range(clients, len(present) + 1):
-            places = draw_cohort(job.seed, round_, len(present), size)
+            places = pick(job.seed, round_, len(present), size)
             dealt = [present[place] for place in places]
             chosen = [one for one in dealt if one not in answered and one not in failed]
             if len(chosen) >= wanted:

@@ -15,15 +15,18 @@ from typing import Protocol
 from flwr.app import ArrayRecord, ConfigRecord
 from flwr.serverapp import Grid
 
+from fedplan.core.learning_rate import LearningRate
+from fedplan.core.records import Observation, RoundRecord, RunRecord, Stop, Watch, check_run
+from fedplan.core.setting import Setting
+from fedplan.errors import InputError
 from fedplan.flower.averaging import Weights
 from fedplan.flower.border import Border, Layout
 from fedplan.flower.exchange import Clock, Post, WallClock
 from fedplan.flower.log import LOG
 from fedplan.flower.roster import Roster
 from fedplan.flower.rounds import Evaluate, FailedRound, Made, RoundRules, Rounds
-from fedplan.records import Observation, RoundRecord, RunRecord, Stop, Watch, check_run
+from fedplan.participation import Uniform
 from fedplan.simulation import Job
-from fedplan.theory.learning_rate import LearningRate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,12 +131,10 @@ class FlowerRunner:
         """What the clients call themselves, in the order of their numbers."""
         return tuple(self._roster.names)
 
-    def run(
-        self, clients_per_round: int, local_steps: int, stop: Stop, *, seed: int = 0
-    ) -> RunRecord:
-        """Train with K clients a round and E local steps until `stop` says so."""
-        self._check(clients_per_round, local_steps, stop)
-        job = Job(clients_per_round=clients_per_round, local_steps=local_steps, seed=seed)
+    def run(self, setting: Setting, stop: Stop, *, seed: int = 0) -> RunRecord:
+        """Train with this setting, by uniform sampling, until `stop` says so."""
+        self._check(setting, stop)
+        job = Job(setting=setting, seed=seed)
         return self._continue(job, stop, self.journal.recall(job) if self.journal else None)
 
     def probe(self, local_steps: int) -> tuple[Observation, ...]:
@@ -149,8 +150,7 @@ class FlowerRunner:
 
     def _continue(self, job: Job, stop: Stop, state: State | None) -> RunRecord:
         begun = RunRecord(
-            clients_per_round=job.clients_per_round,
-            local_steps=job.local_steps,
+            setting=job.setting,
             seed=job.seed,
             status="unfinished",
             rounds=state.rounds if state else (),
@@ -171,8 +171,8 @@ class FlowerRunner:
             status = watch.spend(round_, record.seconds, record.joules)
             if record.loss is None or not math.isfinite(record.loss):
                 return replace(begun, status="diverged", rounds=tuple(rounds))
-            LOG.info("Round %d with (%d, %d): loss %.4f, %.1f s", round_, job.clients_per_round,
-                     job.local_steps, record.loss, record.seconds)  # fmt: skip
+            LOG.info("Round %d with (%d, %d): loss %.4f, %.1f s", round_, *job.setting.pair,
+                     record.loss, record.seconds)  # fmt: skip
             status = "target" if watch.arrives(record.loss) else status
             rounds.append(record)
             self.weights = made.weights
@@ -182,10 +182,18 @@ class FlowerRunner:
             if status is not None or left:
                 return replace(begun, status=status or "unfinished", rounds=tuple(rounds))
 
-    def _check(self, clients_per_round: int, local_steps: int, stop: Stop) -> None:
-        if clients_per_round > self.num_clients:
-            self.wait_for(clients_per_round)
-        check_run(clients_per_round, local_steps, stop, len(self._roster.names))
+    def _check(self, setting: Setting, stop: Stop) -> None:
+        law = setting.participation.law
+        if law != Uniform.law:
+            raise InputError(
+                "a live federation draws its clients uniformly, for whoever is away must be "
+                f"replaced, but got participation={law}. Set participation=uniform, or simulate "
+                "it: leave out --runner flower."
+            )
+        clients, _ = setting.pair
+        if clients > self.num_clients:
+            self.wait_for(clients)
+        check_run(setting, stop, len(self._roster.names))
 
 
 def _watching(stop: Stop, rounds: Sequence[RoundRecord]) -> Watch:

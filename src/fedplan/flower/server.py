@@ -14,6 +14,7 @@ from flwr.app import ArrayRecord, Context
 from flwr.serverapp import Grid, ServerApp
 
 from fedplan.atomic import draft_of
+from fedplan.core.records import RoundRecord
 from fedplan.errors import FedplanError, InputError
 from fedplan.flower.app import pack, unpack
 from fedplan.flower.client import partition_name
@@ -23,7 +24,6 @@ from fedplan.flower.journal import StoreJournal
 from fedplan.flower.log import LOG
 from fedplan.flower.profile import profile_clients
 from fedplan.flower.runner import FlowerRunner
-from fedplan.records import RoundRecord
 from fedplan.simulation import Job
 from fedplan.store import Store
 from fedplan.strictjson import to_json
@@ -165,7 +165,7 @@ def _reporter(desk: Path) -> Report:
         loss = "-" if record.loss is None else f"{record.loss:.4g}"
         LOG.info(
             "%s: %d clients, %d steps, round %d, loss %s, %.3g s",
-            step, job.clients_per_round, job.local_steps, record.round, loss, record.seconds,
+            step, *job.setting.pair, record.round, loss, record.seconds,
         )  # fmt: skip
         _check_desk(desk)
 

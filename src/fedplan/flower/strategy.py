@@ -14,6 +14,10 @@ from flwr.app import ArrayRecord, ConfigRecord, MetricRecord
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Result
 
+from fedplan.core.constraints import Constraints
+from fedplan.core.learning_rate import LearningRate
+from fedplan.core.objective import Objective
+from fedplan.core.records import Status
 from fedplan.errors import InputError, Problem
 from fedplan.flower.border import Layout
 from fedplan.flower.course import Course, Goal, is_setting
@@ -22,13 +26,9 @@ from fedplan.flower.journal import load_weights, save_weights
 from fedplan.flower.log import LOG
 from fedplan.flower.rounds import RoundRules, to_record
 from fedplan.flower.runner import FlowerRunner
-from fedplan.records import Status
 from fedplan.store import DEFAULT_URL, Store
 from fedplan.store.database import path_of
 from fedplan.studies.devices import find_names
-from fedplan.theory.constraints import Constraints
-from fedplan.theory.cost import Objective
-from fedplan.theory.learning_rate import LearningRate
 
 EvaluateFn = Callable[[int, ArrayRecord], MetricRecord | None]
 
@@ -135,7 +135,7 @@ class PlannedFedAvg:
             course = Course(self._goal, num_rounds, runner, store, entry, self.folder)
             run, result = course.train(course.choose())
         self.status, self.message = run.status, run.message
-        self.setting = (run.clients_per_round, run.local_steps)
+        self.setting = run.setting.pair
         LOG.info("Training has ended (%s) after %d rounds. %s", run.status, run.num_rounds,
                  run.message)  # fmt: skip
         return result

@@ -10,7 +10,6 @@ import numpy as np
 from numba import njit
 
 STEP = np.uint64(0x9E3779B97F4A7C15)
-_COHORT = np.uint64(0xFFFFFFFFFFFFFFFF)  # the "client" of the draw that picks the clients
 
 
 @njit(inline="always")
@@ -44,17 +43,6 @@ def draw_next(deck, j, state):  # type: ignore[no-untyped-def]
     deck[r] = deck[j]
     deck[j] = drawn
     return drawn
-
-
-@njit(nogil=True, cache=True)
-def draw_cohort(seed: int, round_: int, num_clients: int, clients_per_round: int):  # type: ignore[no-untyped-def]
-    """K of N clients, uniformly without replacement, the same for the same seed and round."""
-    deck = np.arange(num_clients)
-    state = stream(seed, round_, _COHORT)
-    for j in range(clients_per_round):
-        state += STEP
-        draw_next(deck, j, state)
-    return np.sort(deck[:clients_per_round])
 
 
 @njit(nogil=True, cache=True)

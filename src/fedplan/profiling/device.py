@@ -6,9 +6,9 @@ import os
 from pathlib import Path
 
 from fedplan.atomic import check_target
+from fedplan.core.fleet import QUANTITIES, Fleet
 from fedplan.errors import InputError, Problem
 from fedplan.tables import read_fleet, write_fleet
-from fedplan.theory.fleet import QUANTITIES, Fleet
 
 
 def read_row(path: str | os.PathLike[str], device: str) -> tuple[Fleet | None, int | None]:

@@ -7,10 +7,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from fedplan.core.fleet import Fleet
+from fedplan.core.records import Observation
 from fedplan.errors import FedplanError
 from fedplan.profiling.regression import UNSEEN_FIXED_PART, Measured, fit_line, median_of
-from fedplan.records import Observation
-from fedplan.theory.fleet import Fleet
 
 MOST_SECONDS = 1e7  # of one round; nobody waits a third of a year for a client
 MOST_JOULES = 1e10

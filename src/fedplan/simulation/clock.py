@@ -8,9 +8,9 @@ from itertools import chain
 
 import numpy as np
 
+from fedplan.core.fleet import QUANTITIES, Fleet, IntArray
+from fedplan.core.records import RoundRecord, RunRecord
 from fedplan.errors import InputError
-from fedplan.records import RoundRecord, RunRecord
-from fedplan.theory.fleet import QUANTITIES, Fleet
 
 
 class Clock:
@@ -31,7 +31,7 @@ class Clock:
             np.repeat(getattr(fleet, name), fleet.count) for name in QUANTITIES
         )
 
-    def round_cost(self, cohort: Sequence[int], local_steps: int) -> tuple[float, float]:
+    def round_cost(self, cohort: Sequence[int] | IntArray, local_steps: int) -> tuple[float, float]:
         """Seconds (the slowest of the cohort) and joules (their sum) of one round, Eqs. 4 and 7."""
         clients = np.asarray(cohort, dtype=np.int64)
         seconds = self._step_s[clients] * local_steps + self._comm_s[clients]
@@ -39,23 +39,29 @@ class Clock:
         return float(seconds.max()), float(joules.sum())
 
     def round_costs(
-        self, cohorts: Sequence[Sequence[int]], local_steps: int
+        self, cohorts: Sequence[Sequence[int]], local_steps: Sequence[int]
     ) -> list[tuple[float, float]]:
         """`round_cost` of many rounds at once, to the last bit; nothing where nobody took part."""
         costs = np.zeros((len(cohorts), 2))
-        sizes = np.array([len(cohort) for cohort in cohorts])
-        for size in set(sizes.tolist()) - {0}:
-            places = np.flatnonzero(sizes == size).tolist()
+        alike: dict[tuple[int, int], list[int]] = {}
+        for place, key in enumerate(zip(map(len, cohorts), local_steps, strict=True)):
+            alike.setdefault(key, []).append(place)
+        for (size, steps), places in alike.items():
+            if not size:
+                continue
             members = chain.from_iterable(cohorts[place] for place in places)
             clients = np.fromiter(members, np.int64, size * len(places)).reshape(-1, size)
-            seconds = self._step_s[clients] * local_steps + self._comm_s[clients]
-            joules = self._step_j[clients] * local_steps + self._comm_j[clients]
+            seconds = self._step_s[clients] * steps + self._comm_s[clients]
+            joules = self._step_j[clients] * steps + self._comm_j[clients]
             costs[places, 0], costs[places, 1] = seconds.max(axis=1), joules.sum(axis=1)
         return [(seconds, joules) for seconds, joules in costs.tolist()]
 
     def reprice(self, run: RunRecord) -> RunRecord:
         """The same run on this fleet, without training again."""
-        costs = self.round_costs([record.cohort for record in run.rounds], run.local_steps)
+        costs = self.round_costs(
+            [record.cohort for record in run.rounds],
+            [(record.setting or run.setting).local_steps for record in run.rounds],
+        )
         rounds = (
             RoundRecord(  # not `replace`, which takes twice as long: a sweep has a million rounds
                 round=record.round,
@@ -64,6 +70,9 @@ class Clock:
                 cohort=record.cohort,
                 seconds=seconds,
                 joules=joules,
+                shares=record.shares,
+                model_loss=record.model_loss,
+                setting=record.setting,
                 observations=record.observations,
             )
             for record, (seconds, joules) in zip(run.rounds, costs, strict=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -12,13 +13,14 @@ from threading import Event, Lock
 
 import numpy as np
 
+from fedplan.core.fleet import Fleet
+from fedplan.core.learning_rate import LearningRate
+from fedplan.core.records import RoundRecord, RunRecord, Status, Stop, Watch, check_run
+from fedplan.core.setting import Cohort, Setting
 from fedplan.errors import InputError
-from fedplan.models.draws import draw_cohort
 from fedplan.models.learner import FloatArray, Learner, stratified_rows
-from fedplan.records import RoundRecord, RunRecord, Status, Stop, Watch, check_run
+from fedplan.participation.draws import present
 from fedplan.simulation.clock import Clock
-from fedplan.theory.fleet import Fleet
-from fedplan.theory.learning_rate import LearningRate
 
 NEAR = 0.1  # within this share of the target, every round is evaluated on every sample
 
@@ -27,8 +29,7 @@ NEAR = 0.1  # within this share of the target, every round is evaluated on every
 class Job:
     """One run to make."""
 
-    clients_per_round: int
-    local_steps: int
+    setting: Setting
     seed: int
 
 
@@ -39,6 +40,8 @@ class Evaluation:
     every : after every so many rounds, and after the last.
     subset : on about this many samples, the same at every round, every class in its share; None
         for all.
+    both : where clients take turns, the last model too at every evaluation; without it, once in a
+        cycle and at the end.
 
     From a loss within a tenth of the target on, every round is measured, and on all samples: a run
     only ever ends on the loss of all samples. Where losses jump by more than that from round to
@@ -47,6 +50,7 @@ class Evaluation:
 
     every: int = 1
     subset: int | None = None
+    both: bool = False
 
     def __post_init__(self) -> None:
         problems = []
@@ -62,10 +66,11 @@ class Simulator:
     """Runs FedAvg with one model on one data set; the same job gives the same run.
 
     >>> from fedplan.models.logistic import Logistic
+    >>> from fedplan.participation import uniform
     >>> from fedplan.tasks import synthetic
     >>> learner = Logistic(synthetic(1, 1, num_clients=5))
     >>> simulator = Simulator(learner, LearningRate(initial=0.05))
-    >>> run = simulator.run(2, 10, Stop(max_rounds=3), seed=1)
+    >>> run = simulator.run(uniform(2, 10), Stop(max_rounds=3), seed=1)
     >>> run.status, run.num_rounds, run.losses[-1] < run.losses[0]
     ('rounds', 3, True)
     """
@@ -76,12 +81,18 @@ class Simulator:
         learning_rate: LearningRate,
         fleet: Fleet | None = None,
         evaluation: Evaluation | None = None,
+        dropout: float = 0.0,
     ) -> None:
+        """`dropout` is the chance that a client does not answer when its turn has come."""
+        if not 0 <= dropout < 1:
+            raise InputError(f"`0 <= dropout < 1` must hold, but got dropout={dropout}.")
         self.num_clients = len(learner.sizes)
         self.learner = learner
         self._learning_rate = learning_rate
         self._clock = None if fleet is None else Clock(fleet, self.num_clients)
         self._evaluation = evaluation or Evaluation()
+        self._samples = learner.sizes.astype(np.float64)
+        self._dropout = dropout
         self._all = learner.samples()
         self._some = self._all
         wanted = self._evaluation.subset
@@ -91,54 +102,59 @@ class Simulator:
     def warm_up(self) -> None:
         """Compile what a run needs, or read it from the disk: seconds the first time."""
         weights = self.learner.initial(0)
-        self._train(weights, clients_per_round=1, steps=1, seed=0, round_=1)
+        first = Cohort(np.zeros(1, dtype=np.int64), np.ones(1))
+        self._train(weights, first, steps=1, seed=0, round_=1)
         self.learner.evaluate(weights, self.learner.samples(np.zeros(1, dtype=np.int64)))
 
     def run(
         self,
-        clients_per_round: int,
-        local_steps: int,
+        setting: Setting,
         stop: Stop,
         *,
         seed: int = 0,
         progress: Callable[[RoundRecord], None] | None = None,
     ) -> RunRecord:
         """Train from the learner's first weights until `stop` says so."""
-        check_run(clients_per_round, local_steps, stop, self.num_clients)
+        check_run(setting, stop, self.num_clients)
+        law, steps = setting.participation, setting.local_steps
         rounds: list[RoundRecord] = []
         status: Status | None = None
         watch = Watch(stop)
         weights = self.learner.initial(seed)
-        cohort: tuple[int, ...] = ()
+        judged = _Judged(law.averaged)
+        cohort = Cohort(np.zeros(0, dtype=np.int64), np.zeros(0))
         near = False
         while status is None:
             round_ = len(rounds)
             if round_ > 0:
-                cohort = self._train(weights, clients_per_round, local_steps, seed, round_)
-            took_s, used_j = self._price(cohort, local_steps)
+                cohort = self._answering(law.cohort(self._samples, seed, round_), seed, round_)
+                self._train(weights, cohort, steps, seed, round_)
+                judged.add(weights)
+            took_s, used_j = self._price(cohort, steps)
             status = watch.spend(round_, took_s, used_j)
             loss = accuracy = None
             if near or status or round_ % self._evaluation.every == 0:
-                loss, accuracy = self._measure(weights, stop, last=status is not None)
+                loss, accuracy = self._measure(judged.model(weights), stop, last=bool(status))
                 if not math.isfinite(loss):
                     status = "diverged"
                     break
                 near = stop.is_near(loss, NEAR)
                 status = "target" if watch.arrives(loss) else status
             record = RoundRecord(
-                round=round_, loss=loss, accuracy=accuracy, cohort=cohort, seconds=took_s,
+                round=round_,
+                loss=loss,
+                accuracy=accuracy,
+                cohort=tuple(cohort.clients.tolist()),
+                shares=tuple(cohort.shares.tolist()),
+                model_loss=self._model_loss(weights, round_, law.averaged, last=bool(status)),
+                setting=setting if round_ else None,
+                seconds=took_s,
                 joules=used_j,
-            )  # fmt: skip
+            )
             rounds.append(record)
             if progress is not None:
                 progress(record)
-        return RunRecord(
-            clients_per_round=clients_per_round,
-            local_steps=local_steps,
-            seed=seed,
-            status=status,
-            rounds=tuple(rounds),
-        )
+        return RunRecord(setting=setting, seed=seed, status=status, rounds=tuple(rounds))
 
     def run_all(
         self,
@@ -166,9 +182,7 @@ class Simulator:
                 if progress is not None:
                     progress(job, record)
 
-            run = self.run(
-                job.clients_per_round, job.local_steps, stop, seed=job.seed, progress=report
-            )
+            run = self.run(job.setting, stop, seed=job.seed, progress=report)
             if finished is not None:
                 finished(run)
             return run
@@ -198,26 +212,33 @@ class Simulator:
             left.set()
             pool.shutdown(wait=False, cancel_futures=True)  # a round may take long
 
-    def _train(
-        self, weights: FloatArray, clients_per_round: int, steps: int, seed: int, round_: int
-    ) -> tuple[int, ...]:
-        cohort = draw_cohort(seed, round_, self.num_clients, clients_per_round)
-        sizes = self.learner.sizes[cohort]
-        self.learner.train_round(
-            weights,
-            cohort,
-            sizes / sizes.sum(),
-            steps,
-            self._learning_rate.at(round_ - 1),
-            seed,
-            round_,
-        )
-        return tuple(cohort.tolist())
+    def _answering(self, cohort: Cohort, seed: int, round_: int) -> Cohort:
+        """Those of a cohort that answer; the others are left out, and nobody waits for them."""
+        if not self._dropout:
+            return cohort
+        there = present(seed, round_, cohort.clients, self._dropout)
+        return Cohort(cohort.clients[there], cohort.shares[there])
 
-    def _price(self, cohort: tuple[int, ...], local_steps: int) -> tuple[float, float]:
-        if self._clock is None or not cohort:
+    def _train(
+        self, weights: FloatArray, cohort: Cohort, steps: int, seed: int, round_: int
+    ) -> None:
+        rate = self._learning_rate.at(round_ - 1)
+        self.learner.train_round(weights, cohort.clients, cohort.shares, steps, rate, seed, round_)
+
+    def _price(self, cohort: Cohort, local_steps: int) -> tuple[float, float]:
+        if self._clock is None or not cohort.clients.size:
             return 0.0, 0.0
-        return self._clock.round_cost(cohort, local_steps)
+        return self._clock.round_cost(cohort.clients, local_steps)
+
+    def _model_loss(
+        self, weights: FloatArray, round_: int, averaged: int, *, last: bool
+    ) -> float | None:
+        """The loss of the last model where another one is judged, and it is due."""
+        if averaged == 1 or not round_:
+            return None
+        if not (self._evaluation.both or last or round_ % averaged == 0):
+            return None
+        return self.learner.evaluate(weights, self._some)[0]
 
     def _measure(self, weights: FloatArray, stop: Stop, *, last: bool) -> tuple[float, float]:
         """Loss and accuracy, on all samples where it matters."""
@@ -227,3 +248,25 @@ class Simulator:
         if self._some is not self._all and (last or stop.is_near(loss, NEAR)):
             loss, accuracy = self.learner.evaluate(weights, self._all)
         return loss, accuracy
+
+
+class _Judged:
+    """The model that is judged: the average of the last few, as far as there are as many."""
+
+    def __init__(self, averaged: int) -> None:
+        self._models: deque[FloatArray] = deque(maxlen=averaged)
+        self._trained = 0
+
+    def add(self, weights: FloatArray) -> None:
+        self._trained += 1
+        if self._models.maxlen != 1:
+            self._models.append(weights.copy())
+
+    def model(self, weights: FloatArray) -> FloatArray:
+        """The average; the weights themselves where one model is judged, or none was trained."""
+        if not self._models:
+            return weights
+        # Of the later half of the rounds alone: earlier models would hold the average back.
+        latest = list(self._models)[-((self._trained + 1) // 2) :]
+        mean = np.mean(np.stack(latest), axis=0, dtype=np.float64)
+        return np.asarray(mean, dtype=np.float32)

@@ -96,11 +96,12 @@ class Database:
             raise self._wrong(message)
         connection = self._connect("rwc")
         with _closed_on_error(connection):
-            connection.execute("PRAGMA foreign_keys = ON")
             # FULL: a commit returns once it is on the disk, so that not even a power cut undoes
             # it. NORMAL would survive kill -9 alone; a commit takes milliseconds, a run longer.
             connection.execute("PRAGMA synchronous = FULL")
             self._migrate(connection)
+            # After it: with foreign keys on, a table that is made anew takes its rows' children.
+            connection.execute("PRAGMA foreign_keys = ON")
             _use_write_ahead_log(connection)
         return connection
 

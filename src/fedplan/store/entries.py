@@ -6,14 +6,15 @@ import hashlib
 import json
 import platform
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from fedplan import __version__
+from fedplan.core.records import Status
+from fedplan.core.setting import Setting
 from fedplan.errors import InputError
-from fedplan.records import Status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,10 +65,9 @@ class StudyEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEntry:
-    """A run without its rounds."""
+    """A run without its rounds; its setting as it is stored, which is read where it is wanted."""
 
-    clients_per_round: int
-    local_steps: int
+    stored_setting: str
     seed: int
     status: Status
     num_rounds: int
@@ -76,6 +76,50 @@ class RunEntry:
     energy_j: float
     created: str
     versions: Versions
+
+    @property
+    def setting(self) -> Setting:
+        """The setting that the run began with."""
+        from fedplan.participation import setting_from_dict  # numpy, which lists do without
+
+        return setting_from_dict(json.loads(self.stored_setting))
+
+    @property
+    def law(self) -> str:
+        """The name of its participation."""
+        return str(json.loads(self.stored_setting)["law"])
+
+    @property
+    def clients_per_round(self) -> int | None:
+        """K, where the participation has one."""
+        clients: int | None = json.loads(self.stored_setting).get("clients_per_round")
+        return clients
+
+    @property
+    def groups(self) -> int | None:
+        """How many groups take turns, where they do."""
+        groups = json.loads(self.stored_setting).get("groups")
+        return None if groups is None else len(groups)
+
+    @property
+    def local_steps(self) -> int:
+        """E of the setting that the run began with."""
+        return int(json.loads(self.stored_setting)["local_steps"])
+
+    def to_dict(self) -> dict[str, Any]:
+        """The run in texts and numbers: of its setting what tells it from others."""
+        known = {
+            "clients_per_round": self.clients_per_round,
+            "local_steps": self.local_steps,
+            "participation": self.law,
+            "groups": self.groups,
+        }
+        rest = {
+            field.name: getattr(self, field.name)
+            for field in fields(self)
+            if field.name not in ("stored_setting", "versions")
+        }
+        return known | rest | {"versions": asdict(self.versions)}
 
 
 @cache

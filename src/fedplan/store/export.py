@@ -5,35 +5,33 @@ from __future__ import annotations
 import csv
 import os
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from fedplan.atomic import check_target, draft_of, unwritable
+from fedplan.core.records import RoundRecord, RunRecord
+from fedplan.core.setting import Setting
 from fedplan.frames import check_parquet, write_parquet
-from fedplan.records import RunRecord
 from fedplan.store.entries import ExperimentEntry, RunEntry, StudyEntry
 from fedplan.store.store import Store
 from fedplan.strictjson import to_json
 
 SUFFIXES = (".csv", ".json", ".parquet")
-COLUMNS = (
-    "clients_per_round",
-    "local_steps",
-    "seed",
-    "status",
-    "round",
-    "loss",
-    "accuracy",
-    "cohort",
-    "seconds",
-    "joules",
-)
-_KINDS = dict(
-    zip(COLUMNS, (int, int, int, str, int, float, float, list, float, float), strict=True)
-)
-_OF_THE_RUN = COLUMNS[:4]
-_OF_THE_ROUND = COLUMNS[4:]
+_OF_THE_RUN = {"clients_per_round": int, "local_steps": int, "seed": int, "status": str}
+_OF_THE_ROUND = {
+    "round": int,
+    "loss": float,
+    "accuracy": float,
+    "cohort": list[int],
+    "seconds": float,
+    "joules": float,
+    "model_loss": float,
+    "shares": list[float],
+}
+_LISTS = ("cohort", "shares")
+_KINDS: dict[str, Any] = {**_OF_THE_RUN, **_OF_THE_ROUND, "participation": str}
+COLUMNS = tuple(_KINDS)
 
 
 def check_export(path: str | os.PathLike[str]) -> None:
@@ -48,8 +46,8 @@ def export_runs(
 ) -> int:
     """Write the runs of an experiment, or of a study's, and say how many there are.
 
-    A `.csv` or `.parquet` has a row a round, a `.json` a list of runs, and what they are runs of.
-    Runs stand in the order of K, E and seed. A failure leaves an old file as it was.
+    A `.csv` or `.parquet` has one row per round, a `.json` a list of runs, and what they are runs
+    of. Runs stand in the order of K, E and seed. A failure leaves an old file as it was.
     """
     check_export(path)
     if isinstance(entry, StudyEntry):
@@ -57,7 +55,7 @@ def export_runs(
     else:
         experiments = [entry]
     listed = [(one.settings, run) for one in experiments for run in store.runs(one.settings)]
-    listed.sort(key=lambda item: (item[1].clients_per_round, item[1].local_steps, item[1].seed))
+    listed.sort(key=lambda item: _place(item[1]))
     runs = _each_run(store, listed)
     try:
         with draft_of(path) as draft:
@@ -77,9 +75,14 @@ def export_runs(
 def _each_run(store: Store, listed: list[tuple[dict[str, Any], RunEntry]]) -> Iterator[RunRecord]:
     """One run in memory at a time."""
     for settings, run in listed:
-        found = store.find_run(settings, run.clients_per_round, run.local_steps, run.seed)
+        found = store.find_run(settings, run.setting, run.seed)
         if found is not None:
             yield found
+
+
+def _place(run: RunEntry) -> tuple[int, int, str, int]:
+    """Where a run stands; those without a K come first, as in a store."""
+    return run.clients_per_round or 0, run.local_steps, str(run.setting), run.seed
 
 
 def describe(store: Store, entry: StudyEntry | ExperimentEntry) -> dict[str, Any]:
@@ -94,7 +97,8 @@ def _write_csv(draft: Path, runs: Iterator[RunRecord]) -> None:
         writer.writerow(COLUMNS)
         for run in runs:
             columns = _columns(run)
-            columns["cohort"] = [" ".join(map(str, cohort)) for cohort in columns["cohort"]]
+            for name in _LISTS:
+                columns[name] = [" ".join(map(str, values)) for values in columns[name]]
             writer.writerows(zip(*columns.values(), strict=True))
 
 
@@ -103,10 +107,37 @@ def _write_json(draft: Path, runs: Iterator[RunRecord], heading: dict[str, Any])
         file.write(to_json(heading)[:-1] + ', "runs": [')
         for place, run in enumerate(runs):
             file.write(",\n" if place else "\n")
-            file.write(to_json(asdict(run)))
+            file.write(to_json(_as_dict(run)))
         file.write("\n]}\n")
 
 
 def _columns(run: RunRecord) -> dict[str, list[Any]]:
     columns = {name: [getattr(run, name)] * len(run.rounds) for name in _OF_THE_RUN}
-    return columns | {name: [getattr(r, name) for r in run.rounds] for name in _OF_THE_ROUND}
+    columns |= {name: [getattr(r, name) for r in run.rounds] for name in _OF_THE_ROUND}
+    return columns | {"participation": [_setting_of(run, r).participation.law for r in run.rounds]}
+
+
+def _setting_of(run: RunRecord, record: RoundRecord) -> Setting:
+    return record.setting or run.setting
+
+
+def _as_dict(run: RunRecord) -> dict[str, Any]:
+    """A run, its setting once, and with a round only where that has another."""
+    own = {
+        "clients_per_round": run.clients_per_round,
+        "local_steps": run.local_steps,
+        "seed": run.seed,
+        "status": run.status,
+        "message": run.message,
+        "participation": run.setting.participation.law,
+        "setting": run.setting.to_dict(),
+    }
+    rounds = []
+    for record in run.rounds:
+        values = asdict(replace(record, setting=None))
+        del values["setting"]
+        setting = _setting_of(run, record)
+        if setting is not run.setting and setting != run.setting:
+            values["setting"] = setting.to_dict()
+        rounds.append(values)
+    return own | {"rounds": rounds}

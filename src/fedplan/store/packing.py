@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import zlib
 from array import array
 from collections.abc import Sequence
+from itertools import islice
 
 from fedplan.errors import InputError
 
@@ -45,6 +47,36 @@ def unpack_cohorts(blob: bytes) -> list[tuple[int, ...]]:
         cohorts.append(tuple(flat[start + 1 : end]))
         start = end
     return cohorts
+
+
+def pack_shares(shares: Sequence[Sequence[float]], sizes: Sequence[int]) -> bytes:
+    """All shares of a run in one blob, of rounds of these sizes; NaN where none were recorded.
+
+    Little-endian 64-bit floats, compressed by zlib.
+
+    >>> unpack_shares(pack_shares([(), (0.25, 0.5), ()], [0, 2, 1]), [0, 2, 1])
+    [(), (0.25, 0.5), ()]
+    """
+    numbers = array("d")
+    for each, size in zip(shares, sizes, strict=True):
+        if each and len(each) != size:
+            raise InputError(f"a cohort of {size} clients has {size} shares, or none recorded.")
+        numbers.extend(each or [math.nan] * size)
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return zlib.compress(numbers.tobytes(), _LEVEL)
+
+
+def unpack_shares(blob: bytes | None, sizes: Sequence[int]) -> list[tuple[float, ...]]:
+    """The shares that were packed, of rounds of these sizes; empty where none were recorded."""
+    numbers = array("d", b"" if blob is None else zlib.decompress(blob))
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    if blob is None:
+        return [()] * len(sizes)
+    flat = iter(numbers.tolist())
+    found = [tuple(islice(flat, size)) for size in sizes]
+    return [() if each and math.isnan(each[0]) else each for each in found]
 
 
 def pack_number(value: float | None) -> float | str | None:

@@ -11,15 +11,24 @@ from datetime import UTC, datetime
 from itertools import groupby
 from typing import Any
 
-from fedplan.records import Observation, RoundRecord, RunRecord
+from fedplan.core.records import Observation, RoundRecord, RunRecord
+from fedplan.core.setting import Setting
 from fedplan.store.entries import (
     ExperimentEntry,
     RunEntry,
     StudyEntry,
     Versions,
+    canonical_json,
     current_versions,
 )
-from fedplan.store.packing import pack_cohorts, pack_number, unpack_cohorts, unpack_number
+from fedplan.store.packing import (
+    pack_cohorts,
+    pack_number,
+    pack_shares,
+    unpack_cohorts,
+    unpack_number,
+    unpack_shares,
+)
 
 
 def now() -> str:
@@ -27,39 +36,73 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
+RunKey = tuple[int, int, int]  # ids of experiment and setting, and the seed
+
+
+def save_setting(connection: sqlite3.Connection, setting: Setting) -> int:
+    """The id of a setting; each is kept once."""
+    text = canonical_json(setting.to_dict())
+    connection.execute(
+        "INSERT INTO settings (value) VALUES (?) ON CONFLICT (value) DO NOTHING", (text,)
+    )
+    (id_,) = connection.execute("SELECT id FROM settings WHERE value = ?", (text,)).fetchone()
+    return int(id_)
+
+
+def pack_records(records: Sequence[RoundRecord]) -> tuple[bytes, bytes]:
+    """Cohorts and shares of these rounds."""
+    cohorts = [record.cohort for record in records]
+    shares = [record.shares for record in records]
+    return pack_cohorts(cohorts), pack_shares(shares, list(map(len, cohorts)))
+
+
 def insert_run(
-    connection: sqlite3.Connection, key: tuple[int, ...], run: RunRecord, cohorts: bytes
+    connection: sqlite3.Connection, key: RunKey, run: RunRecord, packed: tuple[bytes, bytes]
 ) -> int | None:
-    """Write a run with all its rounds; its id."""
+    """Write a run with all its rounds, cohorts and shares packed already; its id."""
     ended = (run.status, run.message, run.num_rounds, *_totals(run))
     id_ = connection.execute(
-        "INSERT INTO runs (experiment, clients_per_round, local_steps, seed, status, message, "
-        "num_rounds, final_loss, time_s, energy_j, created, fedplan, python, numpy, numba) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (*key, *ended, now(), *astuple(current_versions())),
+        "INSERT INTO runs (experiment, setting, seed, clients_per_round, local_steps, status, "
+        "message, num_rounds, final_loss, time_s, energy_j, created, fedplan, python, numpy, "
+        "numba) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            *key,
+            run.clients_per_round,
+            int(run.local_steps),
+            *ended,
+            now(),
+            *astuple(current_versions()),
+        ),
     ).lastrowid
-    _insert_rounds(connection, id_, run.rounds)
-    connection.execute("INSERT INTO cohorts (run, members) VALUES (?, ?)", (id_, cohorts))
+    _insert_rounds(connection, id_, run.setting, run.rounds)
+    connection.execute(
+        "INSERT INTO cohorts (run, members, shares) VALUES (?, ?, ?)", (id_, *packed)
+    )
     return id_
 
 
-def append_round(connection: sqlite3.Connection, key: tuple[int, ...], record: RoundRecord) -> None:
+def append_round(
+    connection: sqlite3.Connection, key: RunKey, setting: Setting, record: RoundRecord
+) -> None:
     """Make a round the last of a run, which is unfinished then; the run begins where it has not.
 
     It takes as long whatever the number of rounds before, but for two sums.
     """
     row = connection.execute(
-        "SELECT id FROM runs "
-        "WHERE (experiment, clients_per_round, local_steps, seed) = (?, ?, ?, ?)",
-        key,
+        "SELECT id FROM runs WHERE (experiment, setting, seed) = (?, ?, ?)", key
     ).fetchone()
-    id_ = row[0] if row else insert_run(connection, key, _unfinished(key), pack_cohorts([]))
+    if row:
+        id_ = row[0]
+    else:
+        begun = RunRecord(setting=setting, seed=key[2], status="unfinished", rounds=())
+        id_ = insert_run(connection, key, begun, pack_records([]))
     for table in ("rounds", "observations"):
         connection.execute(
             f"DELETE FROM {table} WHERE run = ? AND round >= ?",  # noqa: S608
             (id_, int(record.round)),
         )
-    _insert_rounds(connection, id_, [record], pack_cohorts([record.cohort]))
+    packed = pack_records([record])
+    _insert_rounds(connection, id_, setting, [record], packed)
     spent = connection.execute("SELECT seconds, joules FROM rounds WHERE run = ?", (id_,))
     time_s, energy_j = (math.fsum(map(float, column)) for column in zip(*spent, strict=True))
     connection.execute(
@@ -70,17 +113,6 @@ def append_round(connection: sqlite3.Connection, key: tuple[int, ...], record: R
     )
 
 
-def _unfinished(key: tuple[int, ...]) -> RunRecord:
-    _, clients_per_round, local_steps, seed = key
-    return RunRecord(
-        clients_per_round=clients_per_round,
-        local_steps=local_steps,
-        seed=seed,
-        status="unfinished",
-        rounds=(),
-    )
-
-
 def _totals(run: RunRecord) -> Iterator[float | str | None]:
     return map(pack_number, (run.final_loss, run.time_s, run.energy_j))
 
@@ -88,17 +120,32 @@ def _totals(run: RunRecord) -> Iterator[float | str | None]:
 def _insert_rounds(
     connection: sqlite3.Connection,
     id_: int | None,
+    begun: Setting,
     records: Sequence[RoundRecord],
-    cohort: bytes | None = None,
+    packed: tuple[bytes | None, bytes | None] = (None, None),
 ) -> None:
-    """Write rounds; `cohort` is that of a round that is saved by itself."""
+    """Write rounds; `packed` has the cohort and shares of a round that is saved by itself.
+
+    A setting is written where it is not the one that the run began with.
+    """
+    others: dict[int, int | None] = {}
+
+    def other(record: RoundRecord) -> int | None:
+        setting = record.setting
+        if setting is None or setting is begun:
+            return None
+        if id(setting) not in others:
+            same = setting == begun
+            others[id(setting)] = None if same else save_setting(connection, setting)
+        return others[id(setting)]
+
     connection.executemany(
-        "INSERT INTO rounds (run, round, loss, accuracy, seconds, joules, cohort) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (
-            (id_, int(record.round), *map(pack_number, _measured(record)), cohort)
+        "INSERT INTO rounds (run, round, setting, loss, model_loss, accuracy, seconds, joules, "
+        "cohort, shares) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            (id_, int(record.round), other(record), *map(pack_number, _measured(record)), *packed)
             for record in records
-        ),
+        ],
     )
     connection.executemany(
         "INSERT INTO observations (run, round, place, client, local_steps, train_seconds, "
@@ -112,7 +159,7 @@ def _insert_rounds(
 
 
 def _measured(record: RoundRecord) -> tuple[float | None, ...]:
-    return record.loss, record.accuracy, record.seconds, record.joules
+    return record.loss, record.model_loss, record.accuracy, record.seconds, record.joules
 
 
 def _observed(one: Observation) -> tuple[Any, ...]:
@@ -120,21 +167,27 @@ def _observed(one: Observation) -> tuple[Any, ...]:
     return int(one.client), int(one.local_steps), *measured, one.problem
 
 
+def _read_setting(text: str) -> Setting:
+    from fedplan.participation import setting_from_dict  # numpy: lists need none of it
+
+    return setting_from_dict(json.loads(text))
+
+
 def read_run(connection: sqlite3.Connection, row: tuple[Any, ...]) -> RunRecord:
-    """A run with all its rounds, from its id, setting, status and message."""
-    id_, clients_per_round, local_steps, seed, status, message = row
-    (blob,) = connection.execute("SELECT members FROM cohorts WHERE run = ?", (id_,)).fetchone()
+    """A run with all its rounds, from its id, setting, seed, status and message."""
+    id_, text, seed, status, message = row
+    setting = _read_setting(text)
     rounds = connection.execute(
-        "SELECT round, loss, accuracy, seconds, joules, cohort FROM rounds WHERE run = ? "
+        "SELECT round, loss, model_loss, accuracy, seconds, joules, cohort, shares, value "
+        "FROM rounds LEFT JOIN settings ON settings.id = rounds.setting WHERE run = ? "
         "ORDER BY round",
         (id_,),
     )
     return RunRecord(
-        clients_per_round=clients_per_round,
-        local_steps=local_steps,
+        setting=setting,
         seed=seed,
         status=status,
-        rounds=tuple(_round_records(rounds, unpack_cohorts(blob), _observations(connection, id_))),
+        rounds=tuple(_round_records(connection, id_, setting, rounds)),
         message=message,
     )
 
@@ -163,17 +216,33 @@ def _observations(connection: sqlite3.Connection, id_: int) -> dict[int, tuple[O
 
 
 def _round_records(
-    rows: sqlite3.Cursor,
-    cohorts: list[tuple[int, ...]],
-    observations: dict[int, tuple[Observation, ...]],
+    connection: sqlite3.Connection, id_: int, begun: Setting, rows: sqlite3.Cursor
 ) -> Iterator[RoundRecord]:
+    members, blob = connection.execute(
+        "SELECT members, shares FROM cohorts WHERE run = ?", (id_,)
+    ).fetchone()
+    cohorts = unpack_cohorts(members)
+    shares = unpack_shares(blob, list(map(len, cohorts)))
+    observations = _observations(connection, id_)
+    others: dict[str, Setting] = {}
     # Rounds that were saved by themselves come after those that the run was saved with.
-    for place, (round_, loss, accuracy, seconds, joules, own) in enumerate(rows):
+    for place, (round_, *measured, own, own_shares, text) in enumerate(rows):
+        loss, model_loss, accuracy, seconds, joules = measured
+        if own is None:
+            cohort, counted = cohorts[place], shares[place]
+        else:
+            (cohort,) = unpack_cohorts(own)
+            (counted,) = unpack_shares(own_shares, [len(cohort)])
+        if text is not None and text not in others:
+            others[text] = _read_setting(text)
         yield RoundRecord(
             round=round_,
             loss=unpack_number(loss),
+            model_loss=unpack_number(model_loss),
             accuracy=unpack_number(accuracy),
-            cohort=cohorts[place] if own is None else unpack_cohorts(own)[0],
+            cohort=cohort,
+            shares=counted,
+            setting=None if not round_ else begun if text is None else others[text],
             seconds=float(seconds),
             joules=float(joules),
             observations=observations.get(round_, ()),
@@ -183,16 +252,15 @@ def _round_records(
 def run_entry(row: tuple[Any, ...]) -> RunEntry:
     """A run without its rounds."""
     return RunEntry(
-        clients_per_round=row[0],
-        local_steps=row[1],
-        seed=row[2],
-        status=row[3],
-        num_rounds=row[4],
-        final_loss=unpack_number(row[5]),
-        time_s=float(row[6]),
-        energy_j=float(row[7]),
-        created=row[8],
-        versions=_versions(row[9:]),
+        stored_setting=row[0],
+        seed=row[1],
+        status=row[2],
+        num_rounds=row[3],
+        final_loss=unpack_number(row[4]),
+        time_s=float(row[5]),
+        energy_j=float(row[6]),
+        created=row[7],
+        versions=_versions(row[8:]),
     )
 
 

@@ -99,4 +99,47 @@ _SECOND = (
 # Who took part in a round that is saved by itself: a run's blob would be packed anew every round.
 _THIRD = ("ALTER TABLE rounds ADD COLUMN cohort BLOB",)
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _SECOND, _THIRD)
+# Who trains when: a run is told from others by its setting, of which K and E were all before. A
+# table's UNIQUE cannot be changed, so the runs move into a new one, with the ids they had.
+_FOURTH = (
+    "CREATE TABLE settings (id INTEGER PRIMARY KEY, value TEXT NOT NULL UNIQUE)",
+    """
+    INSERT INTO settings (value)
+    SELECT DISTINCT '{"clients_per_round":' || clients_per_round
+        || ',"law":"uniform","local_steps":' || local_steps || '}' FROM runs
+    """,
+    f"""
+    CREATE TABLE runs_by_setting (
+        id INTEGER PRIMARY KEY,
+        experiment INTEGER NOT NULL REFERENCES experiments,
+        setting INTEGER NOT NULL REFERENCES settings,
+        clients_per_round INTEGER,
+        local_steps INTEGER NOT NULL,
+        seed INTEGER NOT NULL,
+        status TEXT NOT NULL,
+        message TEXT NOT NULL,
+        num_rounds INTEGER NOT NULL,
+        final_loss,
+        time_s NOT NULL,
+        energy_j NOT NULL,
+        created TEXT NOT NULL,
+        {_VERSIONS},
+        UNIQUE (experiment, setting, seed)
+    )
+    """,
+    """
+    INSERT INTO runs_by_setting
+    SELECT runs.id, experiment, settings.id, clients_per_round, local_steps, seed, status, message,
+        num_rounds, final_loss, time_s, energy_j, created, fedplan, python, numpy, numba
+    FROM runs JOIN settings ON value = '{"clients_per_round":' || clients_per_round
+        || ',"law":"uniform","local_steps":' || local_steps || '}'
+    """,
+    "DROP TABLE runs",
+    "ALTER TABLE runs_by_setting RENAME TO runs",
+    "ALTER TABLE rounds ADD COLUMN setting INTEGER REFERENCES settings",
+    "ALTER TABLE rounds ADD COLUMN model_loss",
+    "ALTER TABLE rounds ADD COLUMN shares BLOB",
+    "ALTER TABLE cohorts ADD COLUMN shares BLOB",
+)
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _SECOND, _THIRD, _FOURTH)

@@ -10,8 +10,9 @@ from itertools import pairwise
 from types import TracebackType
 from typing import Any, Self
 
+from fedplan.core.records import RoundRecord, RunRecord
+from fedplan.core.setting import Setting
 from fedplan.errors import InputError
-from fedplan.records import RoundRecord, RunRecord
 from fedplan.store.database import DEFAULT_URL, Database
 from fedplan.store.entries import (
     ExperimentEntry,
@@ -21,14 +22,16 @@ from fedplan.store.entries import (
     current_versions,
     fingerprint_of,
 )
-from fedplan.store.packing import pack_cohorts
 from fedplan.store.rows import (
+    RunKey,
     append_round,
     experiment_entry,
     insert_run,
     now,
+    pack_records,
     read_run,
     run_entry,
+    save_setting,
     study_entry,
 )
 
@@ -43,18 +46,18 @@ _STUDIES = """
         (SELECT count(*) FROM runs WHERE runs.experiment = experiments.id)
     FROM studies JOIN experiments ON experiments.id = studies.experiment
 """
-_RUNS = """
-    SELECT runs.id, clients_per_round, local_steps, seed, status, message
-    FROM runs JOIN experiments ON experiments.id = runs.experiment WHERE fingerprint = ?
+_OF_EXPERIMENT = """
+    FROM runs JOIN experiments ON experiments.id = runs.experiment
+        JOIN settings ON settings.id = runs.setting WHERE fingerprint = ?
 """
-_RUN_ENTRIES = """
-    SELECT clients_per_round, local_steps, seed, status, num_rounds, final_loss, time_s, energy_j,
-        runs.created, fedplan, python, numpy, numba
-    FROM runs JOIN experiments ON experiments.id = runs.experiment WHERE fingerprint = ?
+_RUNS = f"SELECT runs.id, value, seed, status, message {_OF_EXPERIMENT}"
+_RUN_ENTRIES = f"""
+    SELECT value, seed, status, num_rounds, final_loss, time_s, energy_j, runs.created, fedplan,
+        python, numpy, numba {_OF_EXPERIMENT}
 """
 _END = {"unfinished": 0, "diverged": 2}  # any other end counts 1
-_OF_SETTING = "AND (clients_per_round, local_steps, seed) = (?, ?, ?)"
-_IN_ORDER = "ORDER BY clients_per_round, local_steps, seed"
+_OF_SETTING = " AND (value, seed) = (?, ?)"
+_IN_ORDER = " ORDER BY clients_per_round, local_steps, runs.setting, seed"
 
 
 class Store:
@@ -66,15 +69,15 @@ class Store:
 
     Any number of threads may share a store, and any number of processes a file, each with a store
     of its own. An experiment is a mapping of everything that changes a number of a run other than
-    K, E and the seed; runs of equal experiments are comparable.
+    its setting and the seed; runs of equal experiments are comparable.
 
     >>> import tempfile
     >>> start = RoundRecord(round=0, loss=2.0, accuracy=0.1, cohort=(), seconds=0.0, joules=0.0)
-    >>> run = RunRecord(clients_per_round=2, local_steps=5, seed=0, status="rounds",
-    ...     rounds=(start,))
+    >>> from fedplan.participation import uniform
+    >>> run = RunRecord(setting=uniform(2, 5), seed=0, status="rounds", rounds=(start,))
     >>> with tempfile.TemporaryDirectory() as folder, Store(f"sqlite:///{folder}/a.db") as store:
     ...     kept = store.save_run({"data": "synthetic"}, run)
-    ...     found = store.find_run({"data": "synthetic"}, 2, 5, 0)
+    ...     found = store.find_run({"data": "synthetic"}, uniform(2, 5), 0)
     >>> kept, found == run
     (True, True)
     """
@@ -98,7 +101,7 @@ class Store:
         self._database.close()
 
     def save_run(self, experiment: Mapping[str, Any], run: RunRecord) -> bool:
-        """Keep a run, unless one as long with the same experiment, K, E and seed is there.
+        """Keep a run, unless one as long with the same experiment, setting and seed is there.
 
         A longer run takes the place of a shorter one. Of two as long, one that has ended counts as
         longer than one that is unfinished, and one that diverged in the next round as longer
@@ -106,12 +109,12 @@ class Store:
         """
         if any(one.round >= next_.round for one, next_ in pairwise(run.rounds)):
             raise InputError("the rounds of a run must be numbered upwards. Sort them first.")
-        cohorts = pack_cohorts([record.cohort for record in run.rounds])
+        packed = pack_records(run.rounds)
         with self._database.writing() as connection:
-            key = (_save_experiment(connection, experiment), *_setting(run))
+            key = _run_key(connection, experiment, run.setting, run.seed)
             there = connection.execute(
                 "SELECT id, status, (SELECT count(*) FROM rounds WHERE run = runs.id) "
-                "FROM runs WHERE (experiment, clients_per_round, local_steps, seed) = (?, ?, ?, ?)",
+                "FROM runs WHERE (experiment, setting, seed) = (?, ?, ?)",
                 key,
             ).fetchone()
             if there is not None:
@@ -119,14 +122,13 @@ class Store:
                 if (len(run.rounds), _END.get(run.status, 1)) <= (length, _END.get(status, 1)):
                     return False
                 connection.execute("DELETE FROM runs WHERE id = ?", (id_,))
-            insert_run(connection, key, run, cohorts)
+            insert_run(connection, key, run, packed)
         return True
 
     def save_round(
         self,
         experiment: Mapping[str, Any],
-        clients_per_round: int,
-        local_steps: int,
+        setting: Setting,
         seed: int,
         record: RoundRecord,
     ) -> None:
@@ -137,27 +139,22 @@ class Store:
         `save_run` brings all of it.
         """
         with self._database.writing() as connection:
-            key = (
-                _save_experiment(connection, experiment),
-                int(clients_per_round),
-                int(local_steps),
-                int(seed),
-            )
-            append_round(connection, key, record)
+            key = _run_key(connection, experiment, setting, seed)
+            append_round(connection, key, setting, record)
 
     def find_run(
-        self, experiment: Mapping[str, Any], clients_per_round: int, local_steps: int, seed: int
+        self, experiment: Mapping[str, Any], setting: Setting, seed: int
     ) -> RunRecord | None:
         """The run as it was saved; None where there is none."""
         with self._database.reading() as connection:
             row = connection.execute(
                 _RUNS + _OF_SETTING,
-                (fingerprint_of(experiment), int(clients_per_round), int(local_steps), int(seed)),
+                (fingerprint_of(experiment), canonical_json(setting.to_dict()), int(seed)),
             ).fetchone()
             return None if row is None else read_run(connection, row)
 
     def find_runs(self, experiment: Mapping[str, Any]) -> list[RunRecord]:
-        """All runs of an experiment, ordered by K, E and seed."""
+        """All runs of an experiment, ordered by K, E and seed; those without a K come first."""
         with self._database.reading() as connection:
             rows = connection.execute(_RUNS + _IN_ORDER, (fingerprint_of(experiment),)).fetchall()
             return [read_run(connection, row) for row in rows]
@@ -241,8 +238,14 @@ class Store:
         return {name: json.loads(value) for name, value in rows}
 
 
-def _setting(run: RunRecord) -> tuple[int, int, int]:
-    return int(run.clients_per_round), int(run.local_steps), int(run.seed)
+def _run_key(
+    connection: sqlite3.Connection, experiment: Mapping[str, Any], setting: Setting, seed: int
+) -> RunKey:
+    return (
+        _save_experiment(connection, experiment),
+        save_setting(connection, setting),
+        int(seed),
+    )
 
 
 def _save_experiment(connection: sqlite3.Connection, experiment: Mapping[str, Any]) -> int:

@@ -9,8 +9,8 @@ from dataclasses import replace
 from threading import Lock
 from typing import Any, Protocol, TypeVar
 
+from fedplan.core.records import RoundRecord, RunRecord, Stop
 from fedplan.errors import InputError
-from fedplan.records import RoundRecord, RunRecord, Stop
 from fedplan.simulation import Clock, Job
 from fedplan.store import Store
 
@@ -63,8 +63,8 @@ class NoEngine:
         for job in jobs:
             raise MissingRunError(
                 f"a run of study {self._study} is not in the store, or not all of it: "
-                f"clients-per-round={job.clients_per_round}, local-steps={job.local_steps}, seed "
-                f"{job.seed}. Run `fedplan run` with the same study, changes and --store first."
+                f"{job.setting}, seed {job.seed}. Run `fedplan run` with the same study, changes "
+                "and --store first."
             )
         return iter(())
 
@@ -92,9 +92,7 @@ class Archive:
 
     def find(self, job: Job, stop: Stop) -> RunRecord | None:
         """The run as far as `stop` lets it go, if the store has that much of it."""
-        stored = self._store.find_run(
-            self._settings(stop), job.clients_per_round, job.local_steps, job.seed
-        )
+        stored = self._store.find_run(self._settings(stop), job.setting, job.seed)
         if stored is None:
             return None
         return (self._clock.reprice(stored) if self._clock else stored).until(stop)
@@ -103,9 +101,7 @@ class Archive:
         """The run as far as `stop` lets it go, or as far as it has come."""
         if (whole := self.find(job, stop)) is not None:
             return whole
-        stored = self._store.find_run(
-            self._settings(stop), job.clients_per_round, job.local_steps, job.seed
-        )
+        stored = self._store.find_run(self._settings(stop), job.setting, job.seed)
         if stored is None:
             return None
         part = self._clock.reprice(stored) if self._clock else stored
@@ -183,7 +179,7 @@ class Archive:
 
 def _words(run: Job | RunRecord, stop: Stop) -> str:
     """Which run, and how far it goes."""
-    words = f"K={run.clients_per_round}, E={run.local_steps}, seed {run.seed}, to "
+    words = f"{run.setting.label}, seed {run.seed}, to "
     if stop.target_loss is not None:
         words += f"loss {stop.target_loss:.6g} or "
     return f"{words}round {stop.max_rounds}"

@@ -6,15 +6,18 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from fedplan.core.constraints import Constraints
+from fedplan.core.fleet import Fleet, draw_fleet
+from fedplan.core.objective import Objective, Prices
+from fedplan.core.records import Stop
 from fedplan.errors import Collector, InputError, Problem
 from fedplan.models import Learner, LeNet5, Logistic
-from fedplan.records import Stop
-from fedplan.simulation import Clock, Evaluation, Job, LearningRate, Simulator
+from fedplan.participation import Uniform
+from fedplan.simulation import Clock, Evaluation, LearningRate, Simulator
 from fedplan.store import Store, StudyEntry
 from fedplan.studies.archive import Archive, Engine
 from fedplan.studies.config import Study
 from fedplan.studies.identity import experiment_settings, live_settings, run_settings
-from fedplan.studies.jobs import make_jobs
 from fedplan.studies.keys import (
     LIMIT_KEYS,
     PRICE_KEYS,
@@ -39,9 +42,6 @@ from fedplan.tasks import (
     two_labels_shards,
 )
 from fedplan.tasks.mnist import IMAGE_SHAPE, NUM_DIGITS
-from fedplan.theory.constraints import Constraints
-from fedplan.theory.cost import Objective, Prices
-from fedplan.theory.fleet import Fleet, draw_fleet
 
 if TYPE_CHECKING:
     from fedplan.tasks import Assignment, Digits
@@ -97,6 +97,7 @@ def build_experiment(study: Study, *, federation: str | None = None) -> Experime
     ('Synthetic(1, 1)', 20)
     """
     if federation is not None:
+        _check_live(study.training)
         study = replace(study, fleet=None)
     training = study.training
     learner, fleet, name, settings = _load(study)
@@ -111,13 +112,31 @@ def build_experiment(study: Study, *, federation: str | None = None) -> Experime
         data_name=name,
         fleet=fleet,
         rate=rate,
-        simulator=Simulator(learner, rate, fleet, evaluation),
+        simulator=Simulator(learner, rate, fleet, evaluation, training.dropout),
         stop=build_stop(training),
         objective=build_objective(study.objective),
         constraints=build_constraints(study.objective),
         settings=settings,
         federation=federation,
     )
+
+
+def _check_live(training: TrainingTable) -> None:
+    """Refuse what real clients cannot be asked for."""
+    problems = []
+    if training.participation != Uniform.law:
+        problems.append(
+            "a live federation draws its clients uniformly, for whoever is away must be replaced, "
+            f"but got participation={training.participation}. Set participation=uniform, or leave "
+            "out --runner flower to simulate it."
+        )
+    if training.dropout:
+        problems.append(
+            f"real clients drop out by themselves, but got dropout={training.dropout:g}. Set "
+            "dropout=0, or leave out --runner flower to simulate it."
+        )
+    if problems:
+        raise InputError(problems)
 
 
 def _load(study: Study) -> tuple[Learner, Fleet | None, str, dict[str, Any]]:
@@ -143,13 +162,17 @@ def _load(study: Study) -> tuple[Learner, Fleet | None, str, dict[str, Any]]:
 
 def _size_problems(study: Study, num_clients: int, fleet: Fleet | None) -> list[Problem]:
     problems = []
-    chosen = study.training.clients_per_round
-    if chosen is not None and chosen > num_clients:
-        message = (
-            "`clients-per-round <= num-clients` must hold, but got clients-per-round="
-            f"{chosen} and data of {num_clients} clients. Lower clients-per-round."
-        )
-        problems.append(Problem(source=f"study {study.name}", message=message))
+    training = study.training
+    for name, chosen in (
+        ("clients-per-round", training.clients_per_round),
+        ("groups", training.groups),
+    ):
+        if chosen is not None and chosen > num_clients:
+            message = (
+                f"`{name} <= num-clients` must hold, but got {name}="
+                f"{chosen} and data of {num_clients} clients. Lower {name}."
+            )
+            problems.append(Problem(source=f"study {study.name}", message=message))
     if study.fleet is not None and fleet is not None and len(fleet) != num_clients:
         message = (
             f"must have one device a client, but has {len(fleet):,} devices for "
@@ -253,13 +276,3 @@ def build_stop(training: TrainingTable) -> Stop:
         max_time_s=training.max_time_s,
         max_energy_j=training.max_energy_j,
     )
-
-
-def build_jobs(training: TrainingTable) -> list[Job]:
-    """One run a seed, with the study's own K and E."""
-    if training.clients_per_round is None or training.local_steps is None:
-        raise InputError(
-            "a run needs clients-per-round and local-steps. Set both in [training], or add them "
-            "to the command."
-        )
-    return make_jobs([(training.clients_per_round, training.local_steps)], training.every_seed)

@@ -22,6 +22,10 @@ from fedplan.studies.keys import (
     TrainingTable,
 )
 
+# Keys of [training] that came later, with what was so before. Where they say the same they are not
+# stored, so that a study that is in a store already is found again.
+_BEFORE = {"participation": "uniform", "groups": None, "dropout": 0.0}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Study:
@@ -35,13 +39,17 @@ class Study:
     planning: PlanningTable
 
     def configuration(self) -> dict[str, Any]:
-        """Every key of the study, as the store keeps it."""
+        """Every key of the study, as the store keeps it; `stored_tables` reads it."""
         tables = {name: getattr(self, name) for name in TABLES}
-        return {
+        written = {
             name: table.model_dump(by_alias=True)
             for name, table in tables.items()
             if table is not None
         }
+        for key, value in _BEFORE.items():
+            if written["training"][key] == value:
+                del written["training"][key]
+        return written
 
     def to_text(self) -> str:
         """The whole study in one line, for programs elsewhere; `study_from_text` reads it."""
@@ -82,10 +90,17 @@ def make_study(name: str, tables: Mapping[str, Mapping[str, Any]]) -> Study:
     )
 
 
+def stored_tables(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The tables of a stored configuration, with the keys that it goes without."""
+    whole = {name: dict(values) for name, values in tables.items()}
+    whole["training"] = {**_BEFORE, **whole.get("training", {})}
+    return whole
+
+
 def study_from_text(text: str) -> Study:
     """The study that `Study.to_text` wrote down."""
     written = json.loads(text)
-    return make_study(written["name"], written["tables"])
+    return make_study(written["name"], stored_tables(written["tables"]))
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
@@ -101,6 +116,7 @@ def suggestion(word: str, known: Iterable[str]) -> str:
 _BOUNDS = {
     "greater_than": (">", "gt"),
     "greater_than_equal": (">=", "ge"),
+    "less_than": ("<", "lt"),
     "less_than_equal": ("<=", "le"),
 }
 _TYPES = {

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 
+from fedplan.core.fleet import Fleet
+from fedplan.core.records import Observation
 from fedplan.profiling import ObservedCosts, fleet_of, observed_costs
-from fedplan.records import Observation
 from fedplan.store import ExperimentEntry, Store, StudyEntry
 from fedplan.studies.building import Experiment
-from fedplan.theory.fleet import Fleet
 
 _PROFILE, _CLIENTS = "profile", "clients"  # steps of a study
 

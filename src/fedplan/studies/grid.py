@@ -1,4 +1,4 @@
-"""Grid: which K and E a sweep tries, as a command says or by default."""
+"""Grid: which K, or groups, and E a sweep tries, as a command says or by default."""
 
 from __future__ import annotations
 
@@ -8,30 +8,38 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fedplan.core.fleet import Fleet
 from fedplan.errors import Collector, Problem
+from fedplan.participation import Turns
 from fedplan.studies.config import Study
 from fedplan.studies.reading import read_study
-from fedplan.theory.fleet import Fleet
 
-_LISTS = ("clients-per-round", "local-steps")
+_LISTS = ("clients-per-round", "groups", "local-steps")
+_MOST_GROUPS = 64  # of the default
 _DEFAULT_POINTS = 6
 _LEAST_BALANCE = 4.0  # below it the default's smallest E would be less than one step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grid:
-    """The values of K and of E, each rising."""
+    """The values of K, or of the number of groups that take turns, and of E, each rising."""
 
-    clients_per_round: tuple[int, ...]
     local_steps: tuple[int, ...]
+    clients_per_round: tuple[int, ...] = ()
+    groups: tuple[int, ...] = ()
 
     def __len__(self) -> int:
-        return len(self.clients_per_round) * len(self.local_steps)
+        return len(self.who) * len(self.local_steps)
 
     @property
-    def settings(self) -> list[tuple[int, int]]:
+    def who(self) -> tuple[int, ...]:
+        """The values of K, or of the number of groups."""
+        return self.clients_per_round or self.groups
+
+    @property
+    def pairs(self) -> list[tuple[int, int]]:
         """Every (K, E), most local steps first: the longest runs are not left for the end."""
-        return [(k, e) for e in reversed(self.local_steps) for k in self.clients_per_round]
+        return [(k, e) for e in reversed(self.local_steps) for k in self.who]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,17 +49,20 @@ class SweptStudy:
     study: Study
     clients_per_round: tuple[int, ...] | None
     local_steps: tuple[int, ...] | None
+    groups: tuple[int, ...] | None = None
 
     def grid(self, fleet: Fleet) -> Grid:
         """The grid, with the default where nothing was said."""
         default = default_grid(fleet)
-        return Grid(
-            clients_per_round=self.clients_per_round or default.clients_per_round,
-            local_steps=self.local_steps or default.local_steps,
-        )
+        steps = self.local_steps or default.local_steps
+        if self.study.training.participation == Turns.law:
+            most = float(min(len(fleet), _MOST_GROUPS))
+            return Grid(groups=self.groups or _geometric(1.0, most), local_steps=steps)
+        clients = self.clients_per_round or default.clients_per_round
+        return Grid(clients_per_round=clients, local_steps=steps)
 
     def lists_text(self) -> str:
-        """What the command says of the grid, to be sent elsewhere: see `from_text`."""
+        """What the command says of the grid of a live sweep, to be sent there: see `from_text`."""
         return json.dumps([self.clients_per_round, self.local_steps])
 
     @classmethod
@@ -72,7 +83,7 @@ def read_sweep(
     *,
     required: Sequence[str] = ("target-loss", "fleet"),
 ) -> SweptStudy:
-    """Read a study to sweep; clients-per-round and local-steps may be lists, as in `1,2,5`.
+    """Read a study to sweep; clients-per-round, groups and local-steps may be lists: `1,2,5`.
 
     InputError carries every problem: of the lists, of the study, of what is required and missing.
 
@@ -96,8 +107,8 @@ def read_sweep(
     collector.finish()
     if study is None:
         raise AssertionError("a study that cannot be read is a noted problem")
-    clients, steps = map(lists.get, _LISTS)
-    return SweptStudy(study=study, clients_per_round=clients, local_steps=steps)
+    clients, groups, steps = map(lists.get, _LISTS)
+    return SweptStudy(study=study, clients_per_round=clients, local_steps=steps, groups=groups)
 
 
 def _whole_numbers(key: str, text: str, collector: Collector) -> tuple[int, ...]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fedplan.records import Stop
+from fedplan.core.records import Stop
 from fedplan.studies.config import Study
 from fedplan.studies.keys import DATA_SETS
 from fedplan.tasks import FederatedData
@@ -28,7 +28,7 @@ _OF_A_RUN = (
 
 
 def experiment_settings(study: Study, data: FederatedData) -> dict[str, Any]:
-    """Whatever changes a loss of a run, other than K, E, the seed and when it ends.
+    """Whatever changes a loss of a run, other than its setting, seed and when it ends.
 
     Not the devices: seconds and joules follow from the cohorts, for any fleet.
     """
@@ -38,6 +38,8 @@ def experiment_settings(study: Study, data: FederatedData) -> dict[str, Any]:
         "task": task.model_dump(),
         "training": {name: getattr(training, name) for name in _OF_A_RUN},
     }
+    if training.dropout:  # the others were stored without it
+        settings["training"]["dropout"] = training.dropout
     if task.data not in DATA_SETS:
         settings["task"]["data"] = f"sha256:{_content(data)}"
     return settings

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from fedplan.core.setting import Setting
 from fedplan.simulation import Job
 
 
-def make_jobs(settings: Iterable[tuple[int, int]], seeds: Iterable[int]) -> list[Job]:
-    """One job a (K, E) and seed, seeds outermost: what is cut short has all settings of some.
+def make_jobs(settings: Iterable[Setting], seeds: Iterable[int]) -> list[Job]:
+    """One job for each setting and seed, seed by seed: what is cut short has whole grids.
 
-    >>> [(job.clients_per_round, job.seed) for job in make_jobs([(2, 5), (4, 5)], range(2))]
+    >>> from fedplan.participation import uniform
+    >>> jobs = make_jobs([uniform(2, 5), uniform(4, 5)], range(2))
+    >>> [(job.setting.clients_per_round, job.seed) for job in jobs]
     [(2, 0), (4, 0), (2, 1), (4, 1)]
     """
     every = list(settings)
-    return [
-        Job(clients_per_round=clients, local_steps=steps, seed=seed)
-        for seed in seeds
-        for clients, steps in every
-    ]
+    return [Job(setting=setting, seed=seed) for seed in seeds for setting in every]

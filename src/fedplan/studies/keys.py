@@ -117,7 +117,27 @@ class TrainingTable(Table):
         gt=0,
         le=1,
     )
-    clients_per_round: int | None = _key(None, "Clients that train in a round, K.", ge=1)
+    participation: Literal["uniform", "shuffled", "turns", "weighted"] = _key(
+        "uniform",
+        "Who trains when: `uniform` (K clients at random), `shuffled` (everyone once in a cycle, K "
+        "at a time), `turns` (groups of like speed, slow ones less often) or `weighted` (K draws, "
+        "quick clients more often).",
+    )
+    clients_per_round: int | None = _key(
+        None,
+        "Clients that train in a round, K.",
+        only=("participation", ("uniform", "shuffled", "weighted")),
+        ge=1,
+    )
+    groups: int | None = _key(
+        None,
+        "Groups that take turns, at most; chosen by the planner without it.",
+        only=("participation", ("turns",)),
+        ge=1,
+    )
+    dropout: float = _key(
+        0.0, "The chance that a client is missing when its turn has come.", ge=0, lt=1
+    )
     local_steps: int | None = _key(None, "SGD steps of a client in a round, E.", ge=1)
     rounds: int = _key(200, "Rounds at most.", ge=1)
     target_loss: float = _key(0.0, "A run ends once its loss is this low; 0 never.", ge=0)

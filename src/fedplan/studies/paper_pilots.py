@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from fedplan.convergence.estimation import estimate_bound
+from fedplan.convergence.pilots import Pilot
+from fedplan.core.records import RunRecord, Stop
 from fedplan.errors import InputError
-from fedplan.records import RunRecord, Stop
+from fedplan.participation import uniform
+from fedplan.planning.paper import solve_paper
+from fedplan.planning.steps import steps_range
 from fedplan.simulation import Job
 from fedplan.studies.keys import PlanningTable
 from fedplan.studies.pilots import Choice, Failure, PilotProblem, Trial, failed
-from fedplan.theory.estimation import estimate_bound
-from fedplan.theory.paper import solve_paper
-from fedplan.theory.pilots import Pilot
 
 
 class PaperPilots:
@@ -35,7 +37,7 @@ class PaperPilots:
             return None
         clients, steps = self._pairs[len(self._runs)]
         return Trial(
-            job=Job(clients_per_round=clients, local_steps=steps, seed=self._problem.seed),
+            job=Job(setting=uniform(clients, steps), seed=self._problem.seed),
             stop=Stop(max_rounds=self._problem.max_rounds, target_loss=self._losses[1]),
         )
 
@@ -58,7 +60,7 @@ class PaperPilots:
         upper, lower = self._losses
         pilots = [
             Pilot(
-                clients_per_round=run.clients_per_round,
+                clients_per_round=run.setting.pair[0],
                 local_steps=run.local_steps,
                 upper_loss=upper,
                 lower_loss=lower,
@@ -77,7 +79,7 @@ class PaperPilots:
             estimate.bound,
             problem.objective,
             clients_range=problem.constraints.clients_range(len(problem.fleet)),
-            steps_range=limits.steps_range(estimate.bound),
+            steps_range=steps_range(limits, estimate.bound),
         )
         message = (
             f"The paper's Algorithm 2 says {setting[0]:,} clients per round and {setting[1]:,} "

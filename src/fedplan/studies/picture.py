@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from fedplan.errors import InputError
 from fedplan.figures import (
-    LinesFigure,
-    StudyFigure,
-    SweepFigure,
+    Figure,
     convergence_data,
+    plan_turns_data,
     study_figure_data,
     sweep_figure_data,
 )
@@ -23,11 +22,16 @@ def has_losses(outcome: Outcome) -> bool:
     return any(run.final_loss is not None for run in runs)
 
 
-def outcome_figure(experiment: Experiment, outcome: Outcome) -> StudyFigure:
+def outcome_figure(experiment: Experiment, outcome: Outcome) -> Figure:
     """Pilots and fit, training, cost of other settings and bill, as far as the study got."""
     if experiment.fleet is None or experiment.stop.target_loss is None:
         raise AssertionError("what was planned has devices and a target")
     measured = outcome.measured
+    if outcome.plan is not None:
+        if outcome.plan.groups:
+            return plan_turns_data(outcome.plan)
+        runs = () if measured is None else measured.runs
+        return convergence_data(runs, title=experiment.study.name, note=outcome.message)
     return study_figure_data(
         experiment.fleet,
         experiment.objective,
@@ -45,18 +49,19 @@ def outcome_figure(experiment: Experiment, outcome: Outcome) -> StudyFigure:
     )
 
 
-def sweep_figure(sweep: Sweep, name: str, note: str = "") -> SweepFigure:
+def sweep_figure(sweep: Sweep, name: str, note: str = "") -> Figure:
     """What every setting of a grid costs, against the best."""
     return sweep_figure_data(
         {cell.setting: cell.cost for cell in sweep.cells},
         best=None if sweep.best is None else sweep.best.setting,
         reached={cell.setting: f"{cell.reached}/{cell.seeds}" for cell in sweep.cells},
+        by_groups=any(cell.groups is not None for cell in sweep.cells),
         name=name,
         note=note,
     )
 
 
-def recalled_figure(found: Recalled) -> StudyFigure | SweepFigure | LinesFigure:
+def recalled_figure(found: Recalled) -> Figure:
     """Whatever a store has, drawn: a study, a sweep, or else the losses of its runs."""
     experiment, outcome, sweep = found.experiment, found.outcome, found.sweep
     if experiment is not None and outcome is not None and has_losses(outcome):

@@ -14,15 +14,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from fedplan.records import RunRecord, Stop
+from fedplan.convergence.curves import Curve
+from fedplan.convergence.descent import Descent, fit_descent
+from fedplan.core.constraints import Constraints
+from fedplan.core.fleet import Fleet
+from fedplan.core.learning_rate import LearningRate
+from fedplan.core.objective import Objective
+from fedplan.core.records import RunRecord, Stop
+from fedplan.participation import uniform
+from fedplan.participation.uniform import round_energy_j, round_time_s
+from fedplan.planning.descent_plan import DescentPlan, Forecast, forecast, plan_descent
 from fedplan.simulation import Job
-from fedplan.theory.constraints import Constraints
-from fedplan.theory.cost import Objective, round_energy_j, round_time_s
-from fedplan.theory.curves import Curve
-from fedplan.theory.descent import Descent, fit_descent
-from fedplan.theory.descent_plan import DescentPlan, Forecast, forecast, plan_descent
-from fedplan.theory.fleet import Fleet
-from fedplan.theory.learning_rate import LearningRate
 
 # Many clients are as many as make a round at most so much dearer than the least; more than the most
 # have no noise left to save.
@@ -140,7 +142,7 @@ class DesignedPilots:
         chosen = expected.prediction
         return Choice(
             status="chosen",
-            setting=(chosen.clients_per_round, chosen.local_steps),
+            setting=chosen.pair,
             regret=self.plan.regret,
             forecast=expected,
             message=self.plan.message,
@@ -161,9 +163,7 @@ class DesignedPilots:
 
     def tell(self, run: RunRecord) -> None:
         """What came of the pilot that was asked for."""
-        job = Job(
-            clients_per_round=run.clients_per_round, local_steps=run.local_steps, seed=run.seed
-        )
+        job = Job(setting=run.setting, seed=run.seed)
         if job in self._runs:
             self._extended.add(job)
         self._runs[job] = run
@@ -215,7 +215,7 @@ class DesignedPilots:
         known: dict[tuple[float, tuple[int, int], int], Forecast] = {}
         for job in self._runs:
             if (rounds := self._arrival(job)) is not None:
-                setting = (job.clients_per_round, job.local_steps)
+                setting = job.setting.pair
                 expected = forecast(problem.fleet, self.descent, problem.objective, *setting)
                 total = expected.prediction
                 if problem.constraints.met(total.time_s, total.energy_j, total.expected_rounds):
@@ -258,7 +258,7 @@ class DesignedPilots:
         return max(self._runs[job].num_rounds + 1, math.ceil(rounds))
 
     def _round_cost(self, job: Job) -> float:
-        return self._problem.round_cost(job.clients_per_round, job.local_steps)
+        return self._problem.round_cost(*job.setting.pair)
 
     def _lowest(self, job: Job) -> float:
         return min(loss for loss in self._runs[job].losses if loss is not None)
@@ -302,7 +302,7 @@ class DesignedPilots:
             return False
         needed = [
             self._round_cost(job)
-            * float(self.descent.rounds(job.clients_per_round, job.local_steps, self._level(place)))
+            * float(self.descent.rounds(*job.setting.pair, self._level(place)))
             for place, job in enumerate(self._jobs)
         ]
         return sum(needed) <= self._budget * self.plan.forecast.prediction.cost
@@ -311,7 +311,8 @@ class DesignedPilots:
 def failed(failure: Failure, problem: PilotProblem, runs: Sequence[RunRecord]) -> Choice:
     """Why the pilots have led to nothing, and what to change."""
     last = runs[-1]
-    setting = f"{last.clients_per_round:,} clients per round and {last.local_steps:,} local steps"
+    clients, steps = last.setting.pair
+    setting = f"{clients:,} clients per round and {steps:,} local steps"
     target, rate = problem.target_loss, problem.rate.initial
     losses = [loss for loss in last.losses if loss is not None]
     messages = {
@@ -335,12 +336,8 @@ def failed(failure: Failure, problem: PilotProblem, runs: Sequence[RunRecord]) -
 
 def curve_of(run: RunRecord) -> Curve:
     """What a fit needs of a run."""
-    return Curve(
-        clients_per_round=run.clients_per_round,
-        local_steps=run.local_steps,
-        seed=run.seed,
-        losses=run.losses,
-    )
+    clients, steps = run.setting.pair
+    return Curve(clients_per_round=clients, local_steps=steps, seed=run.seed, losses=run.losses)
 
 
 def _jobs(problem: PilotProblem) -> list[Job]:
@@ -362,7 +359,7 @@ def _jobs(problem: PilotProblem) -> list[Job]:
     repeats = MOST_REPEATS if is_cheap else design.few_runs
     planned = [(many, more, 0), (many, fewer, 0), *((few, between, n) for n in range(repeats))]
     jobs = (
-        Job(clients_per_round=clients, local_steps=steps, seed=problem.seed + number)
+        Job(setting=uniform(clients, steps), seed=problem.seed + number)
         for clients, steps, number in planned
     )
     return list(dict.fromkeys(jobs))

@@ -11,8 +11,8 @@ from importlib.util import find_spec
 from itertools import chain, islice
 from typing import Any
 
+from fedplan.core.records import RunRecord, Stop
 from fedplan.errors import FedplanError, InputError, MissingExtraError
-from fedplan.records import RunRecord, Stop
 from fedplan.simulation import Job
 from fedplan.studies.archive import Progress
 from fedplan.studies.building import Experiment, build_experiment
@@ -82,7 +82,7 @@ class _Worker:
         self._simulator = build_experiment(study).simulator
 
     def run(self, job: Job, stop: Stop) -> RunRecord:
-        return self._simulator.run(job.clients_per_round, job.local_steps, stop, seed=job.seed)
+        return self._simulator.run(job.setting, stop, seed=job.seed)
 
 
 def _each(

@@ -6,20 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from fedplan.core.fleet import Fleet
+from fedplan.core.records import RunRecord
 from fedplan.errors import Collector, InputError
-from fedplan.records import RunRecord
 from fedplan.store import ExperimentEntry, RunEntry, Store, StudyEntry
 from fedplan.studies.building import Experiment, build_experiment
-from fedplan.studies.config import Study, find_faults, make_study
+from fedplan.studies.config import Study, find_faults, make_study, stored_tables
 from fedplan.studies.devices import Devices, find_profile, observed_devices
 from fedplan.studies.grid import Grid
 from fedplan.studies.keys import TABLES
 from fedplan.studies.sweep import Sweep, recall_sweep
 from fedplan.studies.workflow import Outcome, recall_so_far
-from fedplan.theory.fleet import Fleet
 
 _MOST_RECORDS = 40  # runs whose rounds are read: as many as a figure can show
-_GRID = ("clients-per-round", "local-steps")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -81,10 +80,7 @@ def recall(store: Store, entry: StudyEntry | ExperimentEntry) -> Recalled:
     if known.outcome is not None or known.sweep is not None:
         return known
     some = known.runs[:_MOST_RECORDS]
-    found = (
-        store.find_run(known.settings, run.clients_per_round, run.local_steps, run.seed)
-        for run in some
-    )
+    found = (store.find_run(known.settings, run.setting, run.seed) for run in some)
     records = tuple(run for run in found if run is not None)
     return replace(known, records=records, reason=known.reason or reason)
 
@@ -102,24 +98,33 @@ def stored_facts(store: Store, entry: StudyEntry | ExperimentEntry) -> Recalled:
 
 def stored_study(name: str, configuration: Mapping[str, Any]) -> tuple[Study, Grid | None]:
     """The study as it was read, and the grid if it was swept; InputError where it is neither."""
-    tables: dict[str, dict[str, Any]] = {}
+    known: dict[str, dict[str, Any]] = {}
     collector = Collector()
     for table, values in configuration.items():
         if table in TABLES and isinstance(values, dict):
-            tables[table] = dict(values)
+            known[table] = values
         else:
             collector.add(f"what is stored of it has {table}, which no study file has.")
-    swept = [tables.get("training", {}).get(key) for key in _GRID]
-    grid = None
-    if all(isinstance(values, list) and values for values in swept):
-        clients, steps = swept
-        grid = Grid(clients_per_round=tuple(clients or ()), local_steps=tuple(steps or ()))
-        tables["training"] |= dict.fromkeys(_GRID)
+    tables = stored_tables(known)
+    grid = _take_grid(tables["training"])
     for table in dict.fromkeys(("task", "training", *tables)):
         for fault in find_faults(table, tables.get(table, {})):
             collector.add(fault.message)
     collector.finish()
     return make_study(name, tables), grid
+
+
+def _take_grid(training: dict[str, Any]) -> Grid | None:
+    """The grid of a study that was swept, taken out of what it says of one run."""
+    who = "groups" if isinstance(training.get("groups"), list) else "clients-per-round"
+    swept = [training.get(key) for key in (who, "local-steps")]
+    if not all(isinstance(values, list) and values for values in swept):
+        return None
+    first, steps = (tuple(values or ()) for values in swept)
+    training |= dict.fromkeys((who, "local-steps"))
+    if who == "groups":
+        return Grid(groups=first, local_steps=steps)
+    return Grid(clients_per_round=first, local_steps=steps)
 
 
 def _with_outcome(known: Recalled, store: Store) -> Recalled:

@@ -93,7 +93,11 @@ def _missing(
     absent = [table for table in required if table in TABLES and table not in tables]
     missing = [name for name in wanted if known.get(name) is None]
     # What is asked for by name must do something: a target-loss of 0 is none.
-    missing += [name for name in required if name in KEYS and not known.get(name)]
+    missing += [
+        name
+        for name in required
+        if name in KEYS and not known.get(name) and _makes_sense(name, known)
+    ]
     return [
         Fault(
             table=table,
@@ -113,16 +117,33 @@ def _missing(
     ]
 
 
+def _makes_sense(name: str, known: dict[str, Any]) -> bool:
+    """Whether a key goes with what the others say."""
+    if (only := KEYS[name].only) is None:
+        return True
+    other, values = only
+    return other not in known or known[other] in values
+
+
 def _contradictions(known: dict[str, Any], *, has_fleet: bool) -> list[Fault]:
     found = []
-    data, clients, chosen = map(known.get, ("data", "num-clients", "clients-per-round"))
+    data, clients = map(known.get, ("data", "num-clients"))
     has_size = data in (KEYS["num-clients"].only or ("", ()))[1]
-    if has_size and chosen is not None and clients is not None and chosen > clients:
+    for name in ("clients-per-round", "groups"):
+        chosen = known.get(name)
+        if has_size and chosen is not None and clients is not None and chosen > clients:
+            message = (
+                f"`{name} <= num-clients` must hold, but got {name}="
+                f"{chosen}, num-clients={clients}. Lower {name} or raise num-clients."
+            )
+            found.append((name, message))
+    law = known.get("participation")
+    if law in ("turns", "weighted") and not has_fleet:
         message = (
-            "`clients-per-round <= num-clients` must hold, but got clients-per-round="
-            f"{chosen}, num-clients={clients}. Lower clients-per-round or raise num-clients."
+            f"participation={law} goes by how quick devices are, and needs a [fleet]. Add one, or "
+            "set participation=shuffled, which needs to know nothing of them."
         )
-        found.append(("clients-per-round", message))
+        found.append(("participation", message))
     if known.get("model") == "lenet5" and data == "synthetic":
         message = (
             "lenet5 learns from images of 28 x 28 pixels, and synthetic data are none. Use "

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from dataclasses import astuple, dataclass, fields
 
 from fedplan.atomic import draft_of, unwritable
-from fedplan.records import RunRecord, Status
-from fedplan.theory.cost import Objective
+from fedplan.core.objective import Objective
+from fedplan.core.records import RunRecord, Status
 
 SUFFIXES = (".csv",)
 
@@ -19,7 +19,7 @@ SUFFIXES = (".csv",)
 class RunSummary:
     """What one run came to, without its rounds."""
 
-    clients_per_round: int
+    clients_per_round: int | None
     local_steps: int
     seed: int
     status: Status
@@ -27,6 +27,9 @@ class RunSummary:
     time_s: float
     energy_j: float
     final_loss: float | None
+    participation: str = "uniform"
+    groups: int | None = None
+    taken_part: int = 0
 
     @classmethod
     def of(cls, run: RunRecord) -> RunSummary:
@@ -40,19 +43,21 @@ class RunSummary:
             time_s=run.time_s,
             energy_j=run.energy_j,
             final_loss=run.final_loss,
+            participation=run.setting.participation.law,
+            groups=run.setting.groups,
+            taken_part=run.taken_part,
         )
 
     @property
     def setting(self) -> tuple[int, int]:
-        """(K, E)."""
-        return self.clients_per_round, self.local_steps
+        """What runs are compared by: K, or the number of groups that take turns, and E."""
+        return self.clients_per_round or self.groups or 0, self.local_steps
 
     def cost(self, objective: Objective) -> float:
         """What reaching the target was worth; infinite where the run did not reach it."""
         if self.status != "target":
             return math.inf
-        taken_part = self.clients_per_round * self.rounds
-        return float(objective.of_round(self.time_s, self.energy_j, taken_part))
+        return float(objective.of_round(self.time_s, self.energy_j, self.taken_part))
 
 
 def write_summaries(path: str | os.PathLike[str], runs: Iterable[RunSummary]) -> None:

@@ -1,4 +1,4 @@
-"""Sweep: every (K, E) of a grid trained to the target, and what each has cost."""
+"""Sweep: every setting of a grid trained to the target, and what each has cost."""
 
 from __future__ import annotations
 
@@ -8,19 +8,22 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 
+from fedplan.core.objective import Objective, costs_nothing
+from fedplan.core.setting import setting_label
 from fedplan.errors import FedplanError, InputError
+from fedplan.simulation import Job
 from fedplan.store import Store
 from fedplan.studies.archive import Count, Engine, NoEngine, Progress
 from fedplan.studies.building import Experiment
 from fedplan.studies.grid import Grid
 from fedplan.studies.jobs import make_jobs
+from fedplan.studies.settings import build_setting
 from fedplan.studies.summary import RunSummary
-from fedplan.theory.cost import Objective, costs_nothing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """One (K, E), over its seeds.
+    """One setting, over its seeds.
 
     reached : seeds that reached the target.
     rounds, rounds_sd, time_s, energy_j : means, and a standard deviation, over those alone; NaN
@@ -29,7 +32,7 @@ class Cell:
         did not reach the target.
     """
 
-    clients_per_round: int
+    clients_per_round: int | None
     local_steps: int
     seeds: int
     reached: int
@@ -39,22 +42,33 @@ class Cell:
     energy_j: float
     cost: float
     cost_error: float
+    participation: str
+    groups: int | None
 
     @property
     def setting(self) -> tuple[int, int]:
-        """(K, E)."""
-        return self.clients_per_round, self.local_steps
+        """What cells are told apart by: K, or the number of groups that take turns, and E."""
+        return self.clients_per_round or self.groups or 0, self.local_steps
+
+    @property
+    def label(self) -> str:
+        """The setting in a few letters."""
+        return setting_label(
+            self.participation, self.clients_per_round, self.groups, self.local_steps
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Sweep:
     """A grid, trained.
 
+    total : runs of the whole grid.
     cells : cheapest first.
     best : the empirical optimum; None where no cell arrives with all seeds.
     """
 
     runs: tuple[RunSummary, ...]
+    total: int
     cells: tuple[Cell, ...]
     best: Cell | None
     message: str
@@ -76,13 +90,13 @@ def sweep_study(
     count: Count | None = None,
     progress: Progress | None = None,
 ) -> Sweep:
-    """Train every (K, E) of the grid with every seed; what the store has is not trained again.
+    """Train every setting of the grid with every seed; what the store has is not trained again.
 
     engine : makes the runs; the experiment's simulator without one.
     count : told how many runs are there, of how many.
     progress : told of every round.
     """
-    fleet, objective, training = experiment.fleet, experiment.objective, experiment.study.training
+    fleet, objective = experiment.fleet, experiment.objective
     if fleet is None or experiment.stop.target_loss is None:
         raise InputError("a sweep compares what a target costs, and needs target-loss and [fleet].")
     if costs_nothing(fleet, objective):
@@ -91,12 +105,10 @@ def sweep_study(
             "Lower energy-weight, or give the fleet its joules."
         )
     configuration = experiment.study.configuration()
-    configuration["training"] |= {
-        "clients-per-round": grid.clients_per_round,
-        "local-steps": grid.local_steps,
-    }
+    who = "groups" if grid.groups else "clients-per-round"
+    configuration["training"] |= {who: grid.who, "local-steps": grid.local_steps}
+    jobs = _jobs(experiment, grid)
     entry = store.save_study(experiment.study.name, configuration, experiment.settings)
-    jobs = make_jobs(grid.settings, training.every_seed)
     archive = experiment.archive(store, engine)
     runs = archive.map_all(jobs, experiment.stop, RunSummary.of, count=count, progress=progress)
     if any(run.status == "target" and run.rounds == 0 for run in runs):
@@ -104,7 +116,7 @@ def sweep_study(
             "the loss before training is at the target already, so that nothing costs anything: "
             f"lower target-loss (now {experiment.stop.target_loss:g})."
         )
-    result = _concluded(experiment, grid, runs)
+    result = _concluded(experiment, grid, runs, len(jobs))
     store.save_step(entry, "sweep", {"best": result.best and asdict(result.best)})
     return result
 
@@ -112,23 +124,31 @@ def sweep_study(
 def recall_sweep(experiment: Experiment, grid: Grid, store: Store) -> Sweep:
     """What a sweep has come to so far, from the store alone: nothing is trained or written."""
     archive = experiment.archive(store, NoEngine(experiment.num_clients, experiment.study.name))
-    jobs = make_jobs(grid.settings, experiment.study.training.every_seed)
+    jobs = _jobs(experiment, grid)
     found = (archive.find(job, experiment.stop) for job in jobs)
     runs = [RunSummary.of(run) for run in found if run is not None]
     if not runs:
-        return Sweep(runs=(), cells=(), best=None, message="No run has ended yet.")
-    result = _concluded(experiment, grid, runs)
+        message = "No run has ended yet."
+        return Sweep(runs=(), total=len(jobs), cells=(), best=None, message=message)
+    result = _concluded(experiment, grid, runs, len(jobs))
     if len(runs) == len(jobs):
         return result
     so_far = f"The sweep has not ended: {len(runs):,} of {len(jobs):,} runs are done. "
     return replace(result, message=so_far + result.message)
 
 
-def _concluded(experiment: Experiment, grid: Grid, runs: Sequence[RunSummary]) -> Sweep:
+def _jobs(experiment: Experiment, grid: Grid) -> list[Job]:
+    """One job for each setting and seed; where more groups do not pay, several numbers are one."""
+    settings = (build_setting(experiment, who, steps) for who, steps in grid.pairs)
+    return make_jobs(dict.fromkeys(settings), experiment.study.training.every_seed)
+
+
+def _concluded(experiment: Experiment, grid: Grid, runs: Sequence[RunSummary], total: int) -> Sweep:
     best = empirical_optimum(runs, experiment.objective)
     cells = make_cells(runs, experiment.objective)
     return Sweep(
         runs=tuple(runs),
+        total=total,
         cells=tuple(cells),
         best=best,
         message=_message(experiment, grid, runs, cells, best),
@@ -136,7 +156,7 @@ def _concluded(experiment: Experiment, grid: Grid, runs: Sequence[RunSummary]) -
 
 
 def make_cells(runs: Iterable[RunSummary], objective: Objective) -> list[Cell]:
-    """Every (K, E) of the runs, cheapest first; one that some seed did not arrive at is last.
+    """Every setting of the runs, cheapest first; one that some seed did not arrive at is last.
 
     >>> runs = [RunSummary(clients_per_round=1, local_steps=5, seed=s, status="target", rounds=9,
     ...     time_s=s, energy_j=0.0, final_loss=0.5) for s in (2, 4)]
@@ -166,6 +186,8 @@ def _cell(runs: Sequence[RunSummary], objective: Objective) -> Cell:
         energy_j=_mean([run.energy_j for run in arrived]),
         cost=_mean(costs) if whole else math.inf,
         cost_error=_deviation(costs) / math.sqrt(len(costs)) if whole else math.nan,
+        participation=runs[0].participation,
+        groups=runs[0].groups,
     )
 
 
@@ -178,7 +200,7 @@ def _deviation(values: Sequence[float]) -> float:
 
 
 def empirical_optimum(runs: Sequence[RunSummary], objective: Objective) -> Cell | None:
-    """The (K, E) cheapest by half of the seeds, every other one, at what it costs by the rest.
+    """The setting cheapest by half of the seeds, every other one, at what it costs by the rest.
 
     Chosen and priced on the same seeds, the cheapest of many cells would look cheaper than it is.
     Of a sweep that has not ended, the seeds that all cells have count. None where no cell arrives
@@ -224,7 +246,7 @@ def _message(
             f"{counted} The lowest loss at the end of a run is {lowest:.4g}. Allow more rounds "
             f"(now {stop.max_rounds:,}), or raise target-loss."
         )
-    words = f"K={best.clients_per_round:,}, E={best.local_steps:,} costs least"
+    words = f"{best.label} costs least"
     if training.seeds > 1:
         words += " by half of the seeds. By the other half, which had no say in the choice, it "
         words += f"costs {best.cost:.4g} {experiment.objective.unit} on average."
@@ -237,7 +259,7 @@ def _edges(grid: Grid, best: Cell, num_clients: int) -> list[str]:
     """What to add to a grid that the optimum is at the end of."""
     found = []
     for name, value, values, most in (
-        ("clients-per-round", best.clients_per_round, grid.clients_per_round, num_clients),
+        ("groups" if grid.groups else "clients-per-round", best.setting[0], grid.who, num_clients),
         ("local-steps", best.local_steps, grid.local_steps, None),
     ):
         if value == values[0] > 1:

@@ -12,9 +12,17 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
+from fedplan.convergence.descent import Descent
+from fedplan.core.constraints import Constraints
+from fedplan.core.objective import Objective
+from fedplan.core.plan import Plan
+from fedplan.core.records import RoundRecord, RunRecord
 from fedplan.errors import InputError
 from fedplan.notebook import Shown, in_words, interval_in_words
-from fedplan.records import RoundRecord, RunRecord
+from fedplan.participation import uniform
+from fedplan.planning.descent_plan import Forecast
+from fedplan.planning.descent_words import limit_words
+from fedplan.planning.making import make_plan
 from fedplan.simulation import Job
 from fedplan.store import Store
 from fedplan.studies.archive import Archive, Engine, MissingRunError, NoEngine
@@ -22,12 +30,8 @@ from fedplan.studies.building import Experiment
 from fedplan.studies.jobs import make_jobs
 from fedplan.studies.paper_pilots import PaperPilots
 from fedplan.studies.pilots import DesignedPilots, Failure, PilotProblem, Trial
+from fedplan.studies.settings import study_problem
 from fedplan.studies.summary import RunSummary
-from fedplan.theory.constraints import Constraints
-from fedplan.theory.cost import Objective
-from fedplan.theory.descent import Descent
-from fedplan.theory.descent_plan import Forecast
-from fedplan.theory.descent_words import limit_words
 
 Status = Literal["reached", "not reached", "infeasible", "unfinished"] | Failure
 Report = Callable[[str, Job, RoundRecord], None]
@@ -46,7 +50,7 @@ class Bill:
         """The bill of all these runs together."""
         time_s = math.fsum(run.time_s for run in runs)
         energy_j = math.fsum(run.energy_j for run in runs)
-        taken_part = sum(run.clients_per_round * run.num_rounds for run in runs)
+        taken_part = sum(run.taken_part for run in runs)
         cost = float(objective.of_round(time_s, energy_j, taken_part))
         return cls(time_s=time_s, energy_j=energy_j, cost=cost)
 
@@ -77,6 +81,7 @@ class Outcome(Shown):
     forecast : what training with it was predicted to take; None where nothing was (the paper's
         pilots predict no rounds).
     measured : what it took; None where training was not begun.
+    plan : of a law other than uniform sampling, which needs no pilots.
     """
 
     status: Status
@@ -88,6 +93,7 @@ class Outcome(Shown):
     pilots_bill: Bill
     measured: Measured | None
     message: str
+    plan: Plan | None = None
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{name} {text}" for name, text in self._facts() if name != "message")
@@ -101,6 +107,9 @@ class Outcome(Shown):
         if (expected := self.forecast) is not None:
             rounds = expected.prediction.expected_rounds
             yield "rounds predicted", interval_in_words(rounds, expected.rounds_interval)
+        if self.plan is not None and self.plan.success:
+            yield "participation", self.plan.participation
+            yield "setting", self.plan.setting.label
         if (measured := self.measured) is not None:
             yield "rounds measured", in_words(measured.rounds)
             yield "cost of training", in_words(measured.bill.cost)
@@ -141,6 +150,11 @@ def run_study(
     What is in the store already is not trained again; the rest the engine makes, the simulator
     without one.
     """
+    if not _needs_pilots(experiment):
+        plan = plan_study(experiment)
+        entry = experiment.save(store)
+        store.save_step(entry, "plan", plan_step(plan))
+        return _train_plan(experiment, plan, experiment.archive(store, engine), report)
     problem = pilot_problem(experiment)
     entry = experiment.save(store)
 
@@ -151,12 +165,66 @@ def run_study(
     return _follow(experiment, pilots, experiment.archive(store, engine), note, report)
 
 
+def _needs_pilots(experiment: Experiment) -> bool:
+    return experiment.study.training.participation == "uniform"
+
+
+def plan_study(experiment: Experiment) -> Plan:
+    """The plan of a study whose law needs no pilots: from its devices and data alone."""
+    if experiment.fleet is None or experiment.stop.target_loss is None:
+        pilot_problem(experiment)  # says what is missing
+    law = experiment.study.training.participation
+    return make_plan(study_problem(experiment), participation=law)
+
+
+def plan_step(plan: Plan) -> dict[str, Any]:
+    """A plan as the store keeps it."""
+    return {
+        "participation": plan.participation,
+        "groups": [asdict(group) for group in plan.groups],
+        "clients_per_round": plan.prediction and plan.prediction.clients_per_round,
+        "local_steps": plan.prediction and plan.prediction.local_steps,
+        "regret": plan.regret,
+        "why": plan.message,
+    }
+
+
+def _train_plan(
+    experiment: Experiment, plan: Plan, archive: Archive, report: Report | None
+) -> Outcome:
+    """Train with a plan that was made without pilots; every round is on the bill."""
+    nothing = Bill(time_s=0.0, energy_j=0.0, cost=0.0)
+    outcome = Outcome(
+        status="infeasible",
+        setting=None,
+        descent=None,
+        regret=plan.regret,
+        forecast=None,
+        pilots=(),
+        pilots_bill=nothing,
+        measured=None,
+        message=plan.message,
+        plan=plan,
+    )
+    if not plan.success:
+        return outcome
+    jobs = make_jobs([plan.setting], experiment.study.training.every_seed)
+    progress = None if report is None else lambda job, record: report("training", job, record)
+    runs = archive.run_all(jobs, experiment.stop, progress=progress)
+    measured = _measure(experiment, runs)
+    status, verdict = _verdict(experiment, measured, None)
+    message = f"{plan.message} {verdict}"
+    return replace(outcome, status=status, measured=measured, message=message)
+
+
 def recall_study(experiment: Experiment, store: Store) -> Outcome:
     """What a study that was run has come to, from the store alone: nothing is trained or written.
 
     A study of which a run is missing is refused.
     """
     archive = experiment.archive(store, NoEngine(experiment.num_clients, experiment.study.name))
+    if not _needs_pilots(experiment):
+        return _train_plan(experiment, plan_study(experiment), archive, None)
     pilots = _make_pilots(experiment, pilot_problem(experiment))
     return _follow(experiment, pilots, archive, _forget, None)
 
@@ -164,6 +232,12 @@ def recall_study(experiment: Experiment, store: Store) -> Outcome:
 def recall_so_far(experiment: Experiment, store: Store) -> Outcome:
     """What a study has come to so far, from the store alone; unfinished where a run is missing."""
     archive = experiment.archive(store, NoEngine(experiment.num_clients, experiment.study.name))
+    if not _needs_pilots(experiment):
+        plan = plan_study(experiment)
+        try:
+            return _train_plan(experiment, plan, archive, None)
+        except MissingRunError:
+            return _begun(experiment, plan, archive)
     pilots = _make_pilots(experiment, pilot_problem(experiment))
     try:
         return _follow(experiment, pilots, archive, _forget, None)
@@ -185,7 +259,7 @@ def recall_so_far(experiment: Experiment, store: Store) -> Outcome:
     choice = pilots.choice
     if choice.setting is None:
         raise AssertionError("a study without a plan has ended")
-    jobs = make_jobs([choice.setting], experiment.study.training.every_seed)
+    jobs = make_jobs([uniform(*choice.setting)], experiment.study.training.every_seed)
     runs = [run for job in jobs if (run := archive.begun(job, experiment.stop)) is not None]
     ended = sum(run.status != "unfinished" for run in runs)
     return replace(
@@ -197,6 +271,26 @@ def recall_so_far(experiment: Experiment, store: Store) -> Outcome:
         measured=_measure(experiment, runs) if runs else None,
         message=f"{choice.message} Training has not ended: {ended} of {len(jobs)} runs are done. "
         "The command that began the study goes on with them.",
+    )
+
+
+def _begun(experiment: Experiment, plan: Plan, archive: Archive) -> Outcome:
+    """A training by a plan without pilots that has not ended, as far as it has come."""
+    jobs = make_jobs([plan.setting], experiment.study.training.every_seed)
+    runs = [run for job in jobs if (run := archive.begun(job, experiment.stop)) is not None]
+    ended = sum(run.status != "unfinished" for run in runs)
+    return Outcome(
+        status="unfinished",
+        setting=None,
+        descent=None,
+        regret=plan.regret,
+        forecast=None,
+        pilots=(),
+        pilots_bill=Bill(time_s=0.0, energy_j=0.0, cost=0.0),
+        measured=_measure(experiment, runs) if runs else None,
+        message=f"{plan.message} Training has not ended: {ended} of {len(jobs)} runs are done. "
+        "The command that began the study goes on with them.",
+        plan=plan,
     )
 
 
@@ -276,7 +370,7 @@ def pilot_problem(experiment: Experiment) -> PilotProblem:
         problems.append("a plan weighs seconds and joules, and needs devices. Add a [fleet].")
     if target is None:
         problems.append("a plan is for a target, and needs one. Set target-loss in [training].")
-    if fleet is None or target is None:
+    if problems or fleet is None or target is None:
         raise InputError(problems)
     return PilotProblem(
         fleet=fleet,
@@ -298,7 +392,7 @@ def _run(archive: Archive, trial: Trial, report: Report | None) -> RunRecord:
 def _train(
     experiment: Experiment, archive: Archive, clients: int, steps: int, report: Report | None
 ) -> Measured:
-    jobs = make_jobs([(clients, steps)], experiment.study.training.every_seed)
+    jobs = make_jobs([uniform(clients, steps)], experiment.study.training.every_seed)
     progress = None if report is None else lambda job, record: report("training", job, record)
     return _measure(experiment, archive.run_all(jobs, experiment.stop, progress=progress))
 

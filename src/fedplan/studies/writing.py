@@ -50,7 +50,7 @@ def study_words(
         return None
     usual = read_study(name).configuration()
     settled = {table: dict(values) for table, values in configuration.items()}
-    settled["training"] |= {key: usual["training"][key] for key in apart_from}
+    settled["training"] |= {key: usual["training"].get(key) for key in apart_from}
     words = [
         f"{key}={_word(value)}"
         for table, values in settled.items()

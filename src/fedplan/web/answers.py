@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from fedplan.convergence.bound import Bound
+from fedplan.convergence.estimation import Estimate, what_is_known
+from fedplan.core.constraints import TOTALS
+from fedplan.core.plan import Alternative, Plan
+from fedplan.core.prediction import Prediction
 from fedplan.errors import Problem
 from fedplan.figures.frontier import Mark
 from fedplan.figures.units import extra, number
-from fedplan.theory.constraints import TOTALS
-from fedplan.theory.convergence import Bound
-from fedplan.theory.cost import Prediction, predict, round_time_s
-from fedplan.theory.estimation import Estimate, what_is_known
-from fedplan.theory.explain import how_sure, is_guess
-from fedplan.theory.grid import Surface, lattice
-from fedplan.theory.plan import Alternative, Plan
-from fedplan.theory.planning import make_plan
-from fedplan.theory.sensitivity import other_bounds, sensitivity
+from fedplan.participation.uniform import round_time_s
+from fedplan.planning.explain import how_sure, is_guess
+from fedplan.planning.making import make_plan
+from fedplan.planning.predict import predict
+from fedplan.planning.sensitivity import other_bounds, sensitivity
+from fedplan.planning.surface import Surface, lattice
 from fedplan.web.copies import as_command, as_python
 from fedplan.web.grids import Grid
 from fedplan.web.pictures import (
@@ -43,12 +46,10 @@ _LADDER = 64  # values of a slider
 def plan_of(question: Question) -> Plan:
     """The plan."""
     return make_plan(
-        question.fleet,
+        question.problem,
         question.knowledge,
+        participation=question.participation,
         target_gap=question.convergence.target_gap,
-        energy_weight=question.energy_weight,
-        prices=question.prices,
-        constraints=question.constraints,
         method=question.method,
     )
 
@@ -58,20 +59,25 @@ def answer(question: Question) -> dict[str, Any]:
     plan = plan_of(question)
     bound, plausible, limits = what_is_known(question.knowledge, question.constraints)
     objective, gap = question.objective, question.convergence.target_gap
-    chosen = _priced(question, bound, plan.setting) if plan.success else None
+    pair = _pair(plan)
+    chosen = _priced(question, bound, pair) if pair else None
     current = _priced(question, bound, question.current) if question.current else None
     marks = _marks(plan, chosen, current)
-    settings = [plan.setting] if plan.success else []
+    settings = [pair] if pair else []
     grid = Grid(question.fleet, bound, limits, settings)
     whole = grid.surface(objective, gap)
     part = grid.allowed(whole, settings)
     others = [other for _, other in other_bounds(bound, plausible)]
     relative = question.convergence.relative_to or False
-    waits = round_time_s(question.fleet, *plan.setting) if plan.success else None
+    waits = round_time_s(question.fleet, *pair) if pair else None
     return {
         "success": plan.success,
         "status": plan.status,
         "method": plan.method,
+        "participation": {
+            "law": question.participation,
+            "groups": [asdict(group) for group in plan.groups],
+        },
         "unit": plan.unit,
         "num_clients": len(question.fleet),
         "message": _message(question, plan),
@@ -82,9 +88,7 @@ def answer(question: Question) -> dict[str, Any]:
         "pictures": {
             "frontier": frontier_picture(part, marks, question.constraints, relative),
             "map": map_picture(part, marks, question.constraints, _basis(question, plan)),
-            "curves": curve_pictures(grid, objective, plan.setting, others, gap)
-            if plan.success
-            else None,
+            "curves": curve_pictures(grid, objective, pair, others, gap) if pair else None,
             "fleet": fleet_picture(question.fleet, settings[0] if settings else None, waits),
         },
         "scales": _scales(question, whole),
@@ -99,6 +103,16 @@ def answer(question: Question) -> dict[str, Any]:
     }
 
 
+def _pair(plan: Plan) -> tuple[int, int] | None:
+    """The (K, E) on the maps: the plan's, or that of the best uniform sampling beside it."""
+    if plan.prediction is None:
+        return None
+    if plan.prediction.clients_per_round is not None:
+        return plan.prediction.pair
+    others = (other.prediction for other in plan.alternatives)
+    return next((one.pair for one in others if one.clients_per_round is not None), None)
+
+
 def what_ifs(question: Question) -> list[dict[str, Any]]:
     """What the plan would lose if something assumed were not so.
 
@@ -107,14 +121,7 @@ def what_ifs(question: Question) -> list[dict[str, Any]]:
     plan = plan_of(question)
     if not plan.success or set(TOTALS) & set(plan.binding):
         return []  # the limit, not the choice, is what would cost
-    cases = sensitivity(
-        question.fleet,
-        question.knowledge,
-        plan,
-        energy_weight=question.energy_weight,
-        prices=question.prices,
-        constraints=question.constraints,
-    )
+    cases = sensitivity(question.problem, question.knowledge, plan)
     return [
         {
             "name": case.name,
@@ -147,6 +154,8 @@ def _marks(plan: Plan, chosen: Prediction | None, current: Prediction | None) ->
     marks = []
     if chosen is not None:
         name = PAPER if plan.method == "paper" else "fedplan"
+        if plan.groups:
+            name = "uniform sampling"
         marks.append(Mark.at(chosen, name, "chosen"))
     paper = _paper(plan)
     if paper is not None and plan.method != "paper":
@@ -193,7 +202,8 @@ def _in_ranges(question: Question, priced: Prediction) -> bool:
     limits = question.constraints
     low, high = limits.clients_range(len(question.fleet))
     least, most = limits.min_local_steps or 1, limits.max_local_steps or priced.local_steps
-    return low <= priced.clients_per_round <= high and least <= priced.local_steps <= most
+    clients, steps = priced.pair
+    return low <= clients <= high and least <= steps <= most
 
 
 def _row(

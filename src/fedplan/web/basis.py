@@ -10,14 +10,14 @@ from itertools import count
 from threading import Lock
 from typing import Any, Generic, TypeVar
 
+from fedplan.convergence.bound import Bound
+from fedplan.convergence.pilots import DESCENT, Pilot
+from fedplan.core.fleet import Fleet
 from fedplan.csvfile import Upload
 from fedplan.errors import InputError
+from fedplan.participation.rankings import remembering
+from fedplan.planning.example import EXAMPLE_BOUND, example_fleet
 from fedplan.tables import read_fleet, read_pilots
-from fedplan.theory.convergence import Bound
-from fedplan.theory.example import EXAMPLE_BOUND, example_fleet
-from fedplan.theory.fleet import Fleet
-from fedplan.theory.memory import remembering
-from fedplan.theory.pilots import DESCENT, Pilot
 
 _MOST_FLEETS = 16
 _MOST_ENTRIES = 300_000  # of all fleets kept, but for the one in use

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from dataclasses import asdict
 
+from fedplan.core.constraints import Constraints
 from fedplan.studies.keys import PRICE_KEYS
-from fedplan.theory.constraints import Constraints
 from fedplan.web.state import LIMITS, Question
 
 
@@ -21,7 +22,11 @@ def as_command(question: Question) -> str:
         words += _flags({"energy_weight": question.energy_weight})
     limits = {name: getattr(question.constraints, name) for name in LIMITS}
     words += _flags({name: limit for name, limit in limits.items() if limit is not None})
-    return shlex.join([*words, "--method", question.method])
+    if question.method is not None:
+        words += ["--method", question.method]
+    else:
+        words += ["--participation", question.participation]
+    return shlex.join(words)
 
 
 def as_python(question: Question) -> str:
@@ -30,24 +35,27 @@ def as_python(question: Question) -> str:
     if question.estimate is not None:
         how = ', method="pairwise"' if question.method == "paper" else ""
         known = f"estimate_bound({known}, len(fleet){how})"
+    parts = ["fleet=fleet"]
+    if question.prices is not None:
+        parts.append(f"objective={_call('Prices', asdict(question.prices), 0.0)}.objective()")
+    else:
+        parts.append(f"objective=Objective.weighted({question.energy_weight!r})")
+    if question.constraints != Constraints():
+        parts.append(f"limits={_call('Constraints', asdict(question.constraints), None)}")
     options = []
     if question.convergence.target_gap != 1.0:
         options.append(f"target_gap={question.convergence.target_gap!r}")
-    if question.prices is not None:
-        options.append(f"prices={_call('Prices', asdict(question.prices), 0.0)}")
+    if question.method is not None:
+        options.append(f"method={question.method!r}")
     else:
-        options.append(f"energy_weight={question.energy_weight!r}")
-    if question.constraints != Constraints():
-        options.append(f"constraints={_call('Constraints', asdict(question.constraints), None)}")
-    options.append(f"method={question.method!r}")
+        options.append(f"participation={question.participation!r}")
     body = [
         f"fleet = {question.devices.python}",
         f"bound = {known}",
-        "plan = make_plan(",
-        "    fleet,",
-        "    bound,",
-        *(f"    {option}," for option in options),
+        "problem = Problem(",
+        *(f"    {part}," for part in parts),
         ")",
+        f"plan = make_plan({', '.join(['problem', 'bound', *options])})",
         "print(plan.message)",
     ]
     return "\n".join([*_imports("\n".join(body)), "", *body, ""])
@@ -79,7 +87,9 @@ def _call(name: str, values: dict[str, object], usual: object) -> str:
 _NAMES = (
     "Bound",
     "Constraints",
+    "Objective",
     "Prices",
+    "Problem",
     "draw_fleet",
     "estimate_bound",
     "make_plan",
@@ -90,7 +100,8 @@ _NAMES = (
 
 
 def _imports(body: str) -> list[str]:
-    lines = [f"from fedplan import {', '.join(name for name in _NAMES if f'{name}(' in body)}"]
+    used = [name for name in _NAMES if re.search(rf"\b{name}[(.]", body)]
+    lines = [f"from fedplan import {', '.join(used)}"]
     if "example_fleet(" in body:
-        lines.append("from fedplan.theory.example import example_fleet")
+        lines.append("from fedplan.planning.example import example_fleet")
     return lines

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from fedplan.theory.constraints import Constraints
-from fedplan.theory.convergence import Bound
-from fedplan.theory.cost import Objective
-from fedplan.theory.fleet import Fleet, FloatArray, IntArray
-from fedplan.theory.grid import STEPS_A_DECADE, Surface, lattice, steps_ladder, timed_surface
-from fedplan.theory.memory import round_times_s
+from fedplan.convergence.bound import Bound
+from fedplan.core.constraints import Constraints
+from fedplan.core.fleet import Fleet, FloatArray, IntArray
+from fedplan.core.objective import Objective
+from fedplan.participation.rankings import round_times_s
+from fedplan.planning.steps import steps_range
+from fedplan.planning.surface import STEPS_A_DECADE, Surface, lattice, steps_ladder, timed_surface
 
 _SMALL = 2_000  # entries; a larger fleet has a coarser ladder, for each E is a sort of it
 _CLIENTS, _FEWER_CLIENTS = 128, 40
@@ -29,7 +30,7 @@ class Grid:
     ) -> None:
         self.fleet, self.bound, self._ranges = fleet, bound, ranges
         small = fleet.count.size <= _SMALL
-        steps = Constraints(max_local_steps=ranges.max_local_steps).steps_range(bound)[1]
+        steps = steps_range(Constraints(max_local_steps=ranges.max_local_steps), bound)[1]
         ks = lattice(1, len(fleet), _CLIENTS if small else _FEWER_CLIENTS)
         es = np.union1d(_steps(steps, small=small), [e for _, e in settings])
         extra = np.setdiff1d([k for k, _ in settings], ks).astype(np.int64)
@@ -58,7 +59,7 @@ class Grid:
     def allowed(self, surface: Surface, settings: list[tuple[int, int]]) -> Surface:
         """The part of a surface within the ranges of K and E, and around these settings."""
         low_k, high_k = self._ranges.clients_range(len(self.fleet))
-        low_e, high_e = self._ranges.steps_range(self.bound)
+        low_e, high_e = steps_range(self._ranges, self.bound)
         for k, e in settings:
             low_k, high_k = min(low_k, k), max(high_k, k)
             low_e, high_e = min(low_e, e), max(high_e, e)

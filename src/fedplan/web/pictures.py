@@ -7,9 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from fedplan.figures.cost_panel import CostPanel, surface_panel
-from fedplan.figures.frontier import FrontierFigure, Mark, frontier_panel
-from fedplan.figures.screen_parts import axis_layout
+from fedplan.convergence.bound import Bound
+from fedplan.core.constraints import Constraints
+from fedplan.core.fleet import Fleet, FloatArray, IntArray
+from fedplan.core.objective import Objective
+from fedplan.figures.cost_map import surface_view
+from fedplan.figures.cost_view import CostView
+from fedplan.figures.for_screen import axis_layout
+from fedplan.figures.frontier import FrontierView, Mark, frontier_view
 from fedplan.figures.style import band_colours, level_label, looks
 from fedplan.figures.units import (
     NO_UNIT,
@@ -19,13 +24,9 @@ from fedplan.figures.units import (
     quantity,
     time_unit,
 )
-from fedplan.theory.constraints import Constraints
-from fedplan.theory.convergence import Bound
-from fedplan.theory.cost import Objective
-from fedplan.theory.fleet import Fleet, FloatArray, IntArray
-from fedplan.theory.frontier import FrontierPoint, frontier_of
-from fedplan.theory.grid import Surface
-from fedplan.theory.stragglers import log_choose_ratio
+from fedplan.participation.slowest import log_choose_ratio
+from fedplan.planning.frontier import FrontierPoint, frontier_of
+from fedplan.planning.surface import Surface
 from fedplan.web.grids import Grid
 
 _MAP_POINTS = 48  # an axis of the map: smooth, and little to send
@@ -44,7 +45,7 @@ def frontier_picture(
 ) -> dict[str, Any]:
     """The time-energy frontier within the ranges of K and E; limits on totals are lines."""
     points = frontier_of(surface, Constraints())
-    data = frontier_panel(points, marks, relative=note, constraints=constraints)
+    data = frontier_view(points, marks, relative=note, constraints=constraints)
     met = constraints.met(
         [p.time_s for p in points],
         [p.energy_j for p in points],
@@ -58,7 +59,11 @@ def frontier_picture(
         "words": [", ".join(words_of(p.time_s, p.energy_j)) for p in points],
         "met": met.tolist(),
         "marks": [_frontier_mark(data, mark, look) for mark, look in _looked_at(marks)],
-        "lines": _limit_lines(data),
+        "lines": [
+            {"along": along, "at": round_number(at / axis.unit.size), "name": name}
+            for along, at, name in data.limits()
+            for axis in (data.time if along == "x" else data.energy,)
+        ],
         "xaxis": axis_layout(data.time),
         "yaxis": axis_layout(data.energy),
         "note": data.note,
@@ -69,7 +74,7 @@ def map_picture(
     surface: Surface, marks: Sequence[Mark], constraints: Constraints, basis: str
 ) -> dict[str, Any]:
     """Extra cost over (K, E): a map, or a curve where K or E has a single value."""
-    panel = surface_panel(surface, marks, constraints, basis=basis)
+    panel = surface_view(surface, marks, constraints, basis=basis)
     picture: dict[str, Any] = {
         "title": panel.title,
         "quantity": panel.quantity,
@@ -166,7 +171,7 @@ def _slowest(fleet: Fleet, times: FloatArray, k: int) -> list[dict[str, Any]]:
     ]
 
 
-def _contours(panel: CostPanel) -> dict[str, Any]:
+def _contours(panel: CostView) -> dict[str, Any]:
     clients, steps, extra_cost = panel.smooth(_MAP_POINTS)
     colours = band_colours(panel.levels, panel.scale)
     return {
@@ -221,7 +226,7 @@ def _mark(mark: Mark, look: Any) -> dict[str, Any]:
     }
 
 
-def _frontier_mark(data: FrontierFigure, mark: Mark, look: Any) -> dict[str, Any]:
+def _frontier_mark(data: FrontierView, mark: Mark, look: Any) -> dict[str, Any]:
     beyond = "" if data.shows(mark) else f" {data.whereabouts(mark)}"
     return {
         **_mark(mark, look),
@@ -232,23 +237,10 @@ def _frontier_mark(data: FrontierFigure, mark: Mark, look: Any) -> dict[str, Any
     }
 
 
-def _limit_lines(data: FrontierFigure) -> list[dict[str, Any]]:
-    lines = []
-    for limit, axis, name, along in (
-        (data.deadline_s, data.time, "deadline", "x"),
-        (data.energy_budget_j, data.energy, "energy budget", "y"),
-    ):
-        if limit is not None and axis.has(limit):
-            at = round_number(axis.shown(limit))
-            lines.append(
-                {"along": along, "at": at, "name": f"{name}: {quantity(limit, axis.unit)}"}
-            )
-    return lines
-
-
 def _rounds_at(surface: Surface, point: FrontierPoint) -> float:
-    row = np.searchsorted(surface.clients_per_round, point.clients_per_round)
-    column = np.searchsorted(surface.local_steps, point.local_steps)
+    clients, steps = point.pair
+    row = np.searchsorted(surface.clients_per_round, clients)
+    column = np.searchsorted(surface.local_steps, steps)
     return float(surface.expected_rounds[row, column])
 
 

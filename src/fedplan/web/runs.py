@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from fedplan.core.records import RunRecord
 from fedplan.errors import InputError
 from fedplan.figures.units import number
-from fedplan.records import RunRecord
 from fedplan.store import ExperimentEntry, RunEntry, Store, StudyEntry
+from fedplan.store.entries import fingerprint_of
 from fedplan.web.pictures import round_number, words_of
 
 MOST_CURVES = 24
@@ -55,7 +56,12 @@ def curves(url: str, asked: Mapping[str, Any]) -> dict[str, Any]:
     keys = [_key(item) for item in wanted]
     with Store(url, readonly=True) as store:
         entry = _find(store, experiment)
-        found = [store.find_run(entry.settings, *key) for key in keys]
+        listed = {tuple(_key_of(run)): run for run in store.runs(entry.settings)}
+        found = [
+            store.find_run(entry.settings, run.setting, run.seed)
+            for key in keys
+            if (run := listed.get(key)) is not None
+        ]
         study = _study_of(store, entry, asked.get("study"))
         planned = study is not None and "plan" in store.steps(study)
     return {
@@ -66,12 +72,25 @@ def curves(url: str, asked: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _key(item: Any) -> tuple[int, int, int]:
-    # bool is an int, and SQLite holds no more than 64 bits.
+def _key(item: Any) -> tuple[int | str, ...]:
     parts = item if isinstance(item, list) else []
-    if len(parts) == 3 and all(type(part) is int and abs(part) < 2**63 for part in parts):
-        return parts[0], parts[1], parts[2]
-    raise InputError("a run must be [clients per round, local steps, seed], whole numbers.")
+    kinds = [type(part) for part in parts]  # not isinstance: bool is an int
+    if kinds in ([int, int, int], [int, int, int, str]):
+        return tuple(parts)
+    raise InputError(
+        "a run must be [clients per round, local steps, seed], whole numbers; of a participation "
+        "other than uniform, with the id of its setting."
+    )
+
+
+def _key_of(run: RunEntry | RunRecord) -> list[int | str]:
+    """What the page calls a run: K or the number of groups, E and seed tell uniform ones apart."""
+    setting = run.setting
+    who = setting.clients_per_round or setting.groups or 0
+    key: list[int | str] = [who, setting.local_steps, run.seed]
+    if setting.participation.law != "uniform":
+        key.append(fingerprint_of(setting.to_dict())[:12])
+    return key
 
 
 def _find(store: Store, fingerprint: str) -> ExperimentEntry:
@@ -154,7 +173,8 @@ def _experiment(entry: ExperimentEntry) -> dict[str, Any]:
 def _run(run: RunEntry) -> dict[str, Any]:
     time, energy = words_of(run.time_s, run.energy_j)
     return {
-        "key": [run.clients_per_round, run.local_steps, run.seed],
+        "key": _key_of(run),
+        "name": run.setting.label,
         "status": run.status,
         "rounds": run.num_rounds,
         "loss": "-" if run.final_loss is None else f"{run.final_loss:.4g}",
@@ -173,8 +193,8 @@ def _curve(run: RunRecord) -> dict[str, Any]:
     joules = np.cumsum([record.joules for record in run.rounds])
     time, energy = words_of(run.time_s, run.energy_j)
     return {
-        "key": [run.clients_per_round, run.local_steps, run.seed],
-        "name": f"K={run.clients_per_round:,}, E={run.local_steps:,}, seed {run.seed}",
+        "key": _key_of(run),
+        "name": f"{run.setting.label}, seed {run.seed}",
         "status": run.status,
         "rounds": [run.rounds[place].round for place in places],
         "seconds": [round_number(float(seconds[place])) for place in places],

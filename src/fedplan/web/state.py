@@ -12,23 +12,26 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, Literal, NoReturn
 
+from fedplan.convergence.bound import Bound
+from fedplan.convergence.estimation import Estimate, estimate_bound
+from fedplan.convergence.pilots import Pilot
+from fedplan.core.constraints import Constraints
+from fedplan.core.fleet import Fleet, draw_fleet, with_stragglers
+from fedplan.core.objective import Objective, Prices
+from fedplan.core.plan import METHODS, Method
+from fedplan.core.problem import Problem as PlanProblem
 from fedplan.errors import Collector, InputError, Problem
+from fedplan.participation import LAWS
+from fedplan.planning.steps import steps_range
+from fedplan.planning.uniform_plan import method_problems
 from fedplan.studies.keys import LIMIT_KEYS, PRICE_KEYS
-from fedplan.theory.constraints import Constraints
-from fedplan.theory.convergence import Bound
-from fedplan.theory.cost import Objective, Prices
-from fedplan.theory.estimation import Estimate, estimate_bound
-from fedplan.theory.fleet import Fleet, draw_fleet, with_stragglers
-from fedplan.theory.pilots import Pilot
-from fedplan.theory.plan import METHODS, Method
-from fedplan.theory.planning import method_problems
 from fedplan.web.basis import Convergence, Devices, Shelf
 
 MAX_DRAWN = 200_000  # devices; more are read from a file with counts
 LIMITS = (*LIMIT_KEYS, "max_rounds")
 WHOLE = (*(name for name in LIMITS if name not in ("deadline_s", "energy_budget_j")),)
 CURRENT = ("current_clients_per_round", "current_local_steps")
-LAWS = ("normal", "lognormal")
+DISTRIBUTIONS = ("normal", "lognormal")
 # A drawn fleet: each key with its usual value (the page's own, a test sees to it) and its range.
 DRAWN = {
     "num_clients": (100, 2, MAX_DRAWN),
@@ -44,10 +47,11 @@ DRAWN = {
 _WHOLE_DRAWN = ("num_clients", "fleet_seed")
 _COEFFICIENTS = ("a0", "b0", "c0")
 _CHOICES: dict[str, tuple[str, ...]] = {
-    "law": LAWS,
+    "law": DISTRIBUTIONS,
     "bound": ("given", "own"),
     "objective": ("weight", "prices"),
     "method": METHODS,
+    "participation": tuple(LAWS),
 }
 KEYS = frozenset(
     {"fleet", "pilots", "energy_weight", "target_gap", *_CHOICES, *DRAWN, *_COEFFICIENTS}
@@ -62,10 +66,11 @@ class Question:
     devices: Devices
     convergence: Convergence
     estimate: Estimate | None
+    participation: str
     energy_weight: float | None
     prices: Prices | None
     constraints: Constraints
-    method: Method
+    method: Method | None  # of uniform sampling; other laws have one way to be planned
     current: tuple[int, int] | None
     reference: Bound | Estimate  # what a bound of one's own is moved away from
 
@@ -81,6 +86,11 @@ class Question:
         if known is None:
             raise AssertionError("without an estimate there is a bound")
         return known
+
+    @property
+    def problem(self) -> PlanProblem:
+        """What the plan is made for."""
+        return PlanProblem(fleet=self.fleet, objective=self.objective, limits=self.constraints)
 
     @property
     def objective(self) -> Objective:
@@ -114,6 +124,9 @@ def read_state(given: Mapping[str, Any], shelf: Shelf) -> Question:
         collector.add(Problem(column=name[:40], message="is not known. Remove it."))
     reader = _Reader(given, collector)
     method = reader.choice("method", None)
+    law = reader.choice("participation", "uniform")
+    if law != "uniform":
+        method = None
     devices = collector.attempt(partial(_devices, reader, shelf))
     constraints = _constraints(reader, devices, collector)
     weight, prices = _objective(reader, collector)
@@ -127,7 +140,7 @@ def read_state(given: Mapping[str, Any], shelf: Shelf) -> Question:
         ):
             collector.add(problem)
         if convergence is not None and (bound := convergence.bound) is not None:
-            collector.attempt(lambda: constraints.steps_range(bound))
+            collector.attempt(lambda: steps_range(constraints, bound))
     current = _current(reader, devices, collector)
     collector.finish()
     if devices is None or convergence is None or constraints is None:
@@ -144,10 +157,17 @@ def read_state(given: Mapping[str, Any], shelf: Shelf) -> Question:
         energy_weight=weight,
         prices=prices,
         constraints=constraints,
-        method=method or ("exact" if estimate is None else "robust"),
+        participation=law,
+        method=_method(method, law, piloted=estimate is not None),
         current=current,
         reference=known,
     )
+
+
+def _method(asked: Method | None, law: str, *, piloted: bool) -> Method | None:
+    if law != "uniform":
+        return None
+    return asked or ("robust" if piloted else "exact")
 
 
 class _Reader:

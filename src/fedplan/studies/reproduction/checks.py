@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
+from fedplan.core.objective import WEIGHTED, Objective
 from fedplan.studies.reproduction.grid import AS_IT_IS, ENERGY, TIME, TrainedGrid
 from fedplan.studies.summary import RunSummary
 from fedplan.studies.sweep import Cell, make_cells
-from fedplan.theory.cost import WEIGHTED, Objective
 
 _ERRORS = 2.0  # standard errors of a difference that count as noise
 _FEW, _NEAR = 0.15, 0.1  # the least share of the clients that is looked at; more time than with all
@@ -59,7 +59,7 @@ def check_theory(grid: TrainedGrid) -> list[Check]:
 
 def clients_of(cell: Cell) -> int:
     """K."""
-    return cell.clients_per_round
+    return cell.setting[0]
 
 
 def steps_of(cell: Cell) -> int:
@@ -124,7 +124,7 @@ def _with_clients(source: str, what: str, cells: Sequence[Cell], *, rising: bool
             found.append(f"E={steps}: never arrives")
             continue
         verdicts.append(not _breaks(line, rising=rising))
-        lost = [str(cell.clients_per_round) for cell in line if math.isinf(cell.cost)]
+        lost = [str(clients_of(cell)) for cell in line if math.isinf(cell.cost)]
         words = f"E={steps}: lowest at K={best.clients_per_round}"
         found.append(words + (f" (K={', '.join(lost)}: never arrives)" if lost else ""))
     way = "rises" if rising else "falls"
@@ -159,10 +159,9 @@ def _few_are_enough(cells: Sequence[Cell]) -> Check:
 def _clients_and_weight(runs: Sequence[RunSummary]) -> Check:
     best = [make_cells(runs, Objective.weighted(weight))[0] for weight in WEIGHTS]
     falling = all(
-        b.clients_per_round <= a.clients_per_round and b.local_steps <= a.local_steps
-        for a, b in pairwise(best)
+        clients_of(b) <= clients_of(a) and b.local_steps <= a.local_steps for a, b in pairwise(best)
     )
-    fewer = best[-1].clients_per_round < best[0].clients_per_round
+    fewer = clients_of(best[-1]) < clients_of(best[0])
     known = math.isfinite(best[0].cost) and math.isfinite(best[-1].cost)
     shown = "; ".join(
         f"weight {weight:g}: {_at(cell)}"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from fedplan.atomic import draft_of
 from fedplan.errors import InputError
-from fedplan.figures import LinesFigure, convergence_data, save_figure, total_time_data
+from fedplan.figures import Figure, convergence_data, save_figure, total_time_data
 from fedplan.studies.reproduction.grid import TrainedGrid
 from fedplan.studies.reproduction.page import page_text
 from fedplan.studies.reproduction.reproduce import Reproduction
@@ -57,7 +57,7 @@ def write_folder(made: Reproduction, folder: Path, *, command: str) -> list[Path
     return sorted(path for path in folder.iterdir() if path.is_file())
 
 
-def figures_of(made: Reproduction, grid: TrainedGrid) -> dict[str, LinesFigure]:
+def figures_of(made: Reproduction, grid: TrainedGrid) -> dict[str, Figure]:
     """The figures that there are runs for, by the name of their file."""
     prepared = made.prepared
     target, setup = prepared.target_loss, prepared.setup
@@ -122,10 +122,12 @@ def _pilot_rows(rows: Sequence[Row]) -> Iterable[Sequence[object]]:
             yield (*setting, *rounds, seed)
 
 
-def _line_rows(name: str, figure: LinesFigure) -> Iterable[Sequence[object]]:
+def _line_rows(name: str, figure: Figure) -> Iterable[Sequence[object]]:
     for panel in figure.panels:
         for line in panel.lines:
-            spread = line.spread if line.spread.size else [None] * line.x.size
+            if line.look is None:  # the target
+                continue
+            spread = line.high - line.y if line.high.size else [None] * line.x.size
             for x, y, side in zip(line.x, line.y, spread, strict=True):
                 where, what = (panel.x.label, f"{x:.6g}"), (panel.y.label, f"{y:.6g}")
                 yield (

@@ -6,8 +6,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from fedplan.core.fleet import Fleet
+from fedplan.core.objective import Objective
+from fedplan.core.records import RunRecord
 from fedplan.figures import TotalTime
-from fedplan.records import RunRecord
+from fedplan.participation import uniform
 from fedplan.simulation import Clock
 from fedplan.studies.archive import Archive, Progress
 from fedplan.studies.building import Experiment
@@ -17,8 +20,6 @@ from fedplan.studies.reproduction.design import Design
 from fedplan.studies.summary import RunSummary
 from fedplan.studies.sweep import make_cells
 from fedplan.studies.workflow import pilot_problem
-from fedplan.theory.cost import Objective
-from fedplan.theory.fleet import Fleet
 
 AS_IT_IS = 1.0
 COMM_FACTORS = (0.25, AS_IT_IS, 4.0)  # communication costs this many times the study's
@@ -43,7 +44,7 @@ class TrainedGrid:
         cells = make_cells(self.summaries[AS_IT_IS], TIME)
         return [
             TotalTime(
-                clients_per_round=cell.clients_per_round,
+                clients_per_round=cell.setting[0],
                 local_steps=cell.local_steps,
                 mean_s=cell.cost,
                 sd_s=cell.cost_error * math.sqrt(cell.seeds) if cell.seeds > 1 else 0.0,
@@ -74,7 +75,7 @@ def train_grid(
         return prices, run if is_shown else None
 
     grid = Grid(clients_per_round=tuple(many), local_steps=design.local_steps)
-    jobs = make_jobs(grid.settings, seeds)
+    jobs = make_jobs([uniform(*pair) for pair in grid.pairs], seeds)
     taken = archive.map_all(jobs, experiment.stop, take, progress=progress)
     return TrainedGrid(
         summaries={factor: [prices[factor] for prices, _ in taken] for factor in COMM_FACTORS},

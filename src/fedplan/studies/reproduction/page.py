@@ -6,13 +6,13 @@ import math
 import statistics
 from collections.abc import Sequence
 
+from fedplan.core.objective import WEIGHTED
 from fedplan.studies.report import markdown_table
 from fedplan.studies.reproduction.grid import AS_IT_IS, TIME, TrainedGrid
 from fedplan.studies.reproduction.published import FIGURES
 from fedplan.studies.reproduction.reproduce import Reproduction
 from fedplan.studies.reproduction.weights import FEDPLAN, PAPER, Priced
 from fedplan.studies.sweep import Cell, make_cells
-from fedplan.theory.cost import WEIGHTED
 
 
 def page_text(made: Reproduction, *, command: str, pictures: Sequence[str]) -> str:

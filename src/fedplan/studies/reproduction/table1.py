@@ -6,8 +6,9 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from fedplan.core.records import Stop
 from fedplan.errors import InputError
-from fedplan.records import Stop
+from fedplan.participation import uniform
 from fedplan.studies.archive import Archive, Progress
 from fedplan.studies.building import Experiment
 from fedplan.studies.jobs import make_jobs
@@ -101,7 +102,7 @@ def measure_table1(
     """Train every pair of the study's [planning] to its lower loss, with each seed."""
     pairs, upper, lower = table_of(experiment.study.planning)
     stop = Stop(max_rounds=experiment.stop.max_rounds, target_loss=lower)
-    jobs = make_jobs(pairs, seeds)
+    jobs = make_jobs([uniform(*pair) for pair in pairs], seeds)
     runs = archive.run_all(jobs, stop, progress=progress)
     crossings = {
         job: (run.rounds_to(upper), run.rounds_to(lower))
@@ -109,7 +110,7 @@ def measure_table1(
     }
     rows = []
     for clients, steps in pairs:
-        own = [crossings[job] for job in make_jobs([(clients, steps)], seeds)]
+        own = [crossings[job] for job in make_jobs([uniform(clients, steps)], seeds)]
         paper = _published(setup, clients, steps, upper, lower)
         rows.append(
             Row(

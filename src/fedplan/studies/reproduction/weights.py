@@ -6,7 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from fedplan.figures import LinesFigure, MethodCosts, cost_against_weight_data
+from fedplan.core.objective import Objective
+from fedplan.figures import Figure, MethodCosts, cost_against_weight_data
+from fedplan.participation import uniform
 from fedplan.studies.archive import Archive
 from fedplan.studies.building import Experiment
 from fedplan.studies.jobs import make_jobs
@@ -16,7 +18,6 @@ from fedplan.studies.reproduction.grid import AS_IT_IS, TrainedGrid
 from fedplan.studies.summary import RunSummary
 from fedplan.studies.sweep import Cell, empirical_optimum, make_cells
 from fedplan.studies.workflow import Report, pilot_problem, run_pilots
-from fedplan.theory.cost import Objective
 
 FEDPLAN, PAPER, BEST = "fedplan", "paper", "best measured"
 
@@ -68,7 +69,7 @@ def price_plans(
     return found
 
 
-def weights_figure(priced: Sequence[Priced], *, title: str, note: str) -> LinesFigure:
+def weights_figure(priced: Sequence[Priced], *, title: str, note: str) -> Figure:
     """Data of Figure 5: cost against the weight, and how time trades for energy."""
     weights = sorted({one.energy_weight for one in priced})
     methods = {}
@@ -106,7 +107,7 @@ def _train(
 ) -> list[RunSummary]:
     if setting is None:
         return []
-    jobs = make_jobs([setting], seeds)
+    jobs = make_jobs([uniform(*setting)], seeds)
     progress = None if report is None else lambda job, record: report("plans", job, record)
     return archive.map_all(jobs, experiment.stop, RunSummary.of, progress=progress)
 

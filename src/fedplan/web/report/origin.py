@@ -15,7 +15,7 @@ from fedplan.studies.recalling import Recalled
 from fedplan.studies.writing import command_line, study_toml, study_words
 from fedplan.web.report.parts import Section, section
 
-_GRID = ("clients-per-round", "local-steps")
+_GRID = ("clients-per-round", "groups", "local-steps")
 
 
 def origin_sections(found: Recalled) -> list[Section]:
@@ -34,7 +34,7 @@ def _reproduce(found: Recalled) -> list[Markup]:
     live = ["--runner", "flower", "--federation", found.federation] if found.federation else []
     command = ["fedplan", "run" if found.sweep is None else "sweep"]
     tables, grid = _without_grid(found.configuration)
-    known = None if live else study_words(found.name, tables, apart_from=_GRID if grid else ())
+    known = None if live else study_words(found.name, tables, apart_from=_said_by(grid))
     parts = []
     if known is None:
         file = f"{found.name}.toml"
@@ -59,6 +59,11 @@ def _without_grid(configuration: Mapping[str, Any]) -> tuple[dict[str, Any], lis
     training = tables.get("training", {})
     swept = [key for key in _GRID if isinstance(training.get(key), list)]
     return tables, [f"{key}={','.join(map(str, training.pop(key)))}" for key in swept]
+
+
+def _said_by(grid: list[str]) -> list[str]:
+    """The keys that the words of a grid give."""
+    return [word.partition("=")[0] for word in grid]
 
 
 def _configuration(found: Recalled) -> list[Markup]:

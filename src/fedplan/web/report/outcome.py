@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fedplan.figures.bill_panel import BillPanel
-from fedplan.figures.cost_panel import CostPanel
-from fedplan.figures.loss_panels import PilotPanel, TrainingPanel
-from fedplan.figures.style import level_label
+from fedplan.core.records import RunRecord
+from fedplan.figures import alone
 from fedplan.figures.units import extra
 from fedplan.markup import Markup, tag
-from fedplan.records import RunRecord
+from fedplan.planning.descent_plan import DRAWS, QUANTILE
+from fedplan.planning.descent_sensitivity import descent_alternatives, descent_sensitivity
 from fedplan.studies.building import Experiment
 from fedplan.studies.keys import LIMIT_KEYS, PRICE_KEYS
 from fedplan.studies.picture import has_losses, outcome_figure
 from fedplan.studies.recalling import Recalled
 from fedplan.studies.workflow import Bill, Outcome
-from fedplan.theory.descent_plan import DRAWS, QUANTILE
-from fedplan.theory.descent_sensitivity import descent_alternatives, descent_sensitivity
+from fedplan.web.report.law import law_sections
 from fedplan.web.report.parts import (
     Section,
     amount,
@@ -39,6 +37,8 @@ def outcome_sections(found: Recalled) -> tuple[str, str, list[Section]]:
     experiment, outcome = found.experiment, found.outcome
     if experiment is None or outcome is None:
         raise AssertionError("an outcome is of an experiment")
+    if outcome.plan is not None:
+        return outcome.status, outcome.message, law_sections(experiment, outcome, outcome.plan)
     pictures = _pictures(experiment, outcome)
     sections = [
         section("Summary", _tiles(experiment, outcome), _answers(experiment, outcome)),
@@ -276,26 +276,5 @@ def _pictures(experiment: Experiment, outcome: Outcome) -> dict[str, Markup]:
     if not has_losses(outcome):
         return shown
     for panel in outcome_figure(experiment, outcome).panels:
-        match panel:
-            case PilotPanel():
-                words = "Training loss of every pilot over its rounds"
-                words += "; dashed as fitted, down to the target." if panel.fitted else "."
-                shown["pilots"] = figure(panel, panel.title, words)
-            case TrainingPanel():
-                words = "Training loss over the rounds, one line a seed."
-                if panel.predicted is not None:
-                    words += f" Arrival at the target, {panel.predicted.name}"
-                    words += f"; {panel.measured_name}." if panel.measured is not None else "."
-                shown["training"] = figure(panel, panel.title, words)
-            case CostPanel():
-                marked = "; ".join(dict.fromkeys(map(panel.explained, panel.marks)))
-                words = "What every K and E would cost by the likeliest fit"
-                if levels := ", ".join(map(level_label, panel.levels)):
-                    words += f", with contours at {levels}"
-                words += f". Marked: {marked}."
-                shown["cost"] = figure(panel, panel.title, words)
-            case BillPanel():
-                bars = "; ".join(f"{bar.name}: {panel.text(bar)}" for bar in panel.bars)
-                words = bars.replace(",\n", ", ").replace("\n", ", ")
-                shown["bill"] = figure(panel, panel.title, f"{words}.")
+        shown[panel.name] = figure(alone(panel), panel.title, panel.words)
     return shown

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from fedplan.core.records import RunRecord
+from fedplan.figures import Figure
 from fedplan.figures.embed import screen_json, still_image
-from fedplan.figures.save import FigureData
 from fedplan.figures.units import energy_unit, number, quantity, time_unit
 from fedplan.markup import Markup, join, table, tag
-from fedplan.records import RunRecord
 from fedplan.store import RunEntry
 
 
@@ -39,7 +39,7 @@ def section(title: str, *content: str | Iterable[str]) -> Section:
     return Section(title=title, content=join(content))
 
 
-def figure(data: FigureData, title: str, words: str) -> Markup:
+def figure(data: Figure, title: str, words: str) -> Markup:
     """A figure: interactive where scripts run, else, and on paper, a drawing.
 
     words : what there is to see, for those who cannot, too.
@@ -69,7 +69,7 @@ def run_table(
     head = ("setting", "seed", "rounds", "loss at the end", "time", "energy", "ended by")
     rows = [
         (
-            f"K={run.clients_per_round:,}, E={run.local_steps:,}",
+            run.setting.label,
             f"{run.seed}",
             f"{run.num_rounds:,}",
             "-" if run.final_loss is None else f"{run.final_loss:.4g}",

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+from fedplan.core.fleet import QUANTITIES
 from fedplan.errors import InputError
-from fedplan.figures import convergence_data
+from fedplan.figures import alone, convergence_data
 from fedplan.markup import Markup, join, tag
 from fedplan.store import RunEntry
 from fedplan.studies.recalling import Recalled
-from fedplan.theory.fleet import QUANTITIES
 from fedplan.web.report.parts import (
     Section,
     amount,
@@ -64,8 +62,8 @@ def _training(run: RunEntry) -> str:
     energy = f", {joules(run.energy_j)}" if run.energy_j else ""
     loss = "" if run.final_loss is None else f", at a loss of {run.final_loss:.4g}"
     return (
-        f"Training with {run.clients_per_round:,} clients per round and {run.local_steps:,} local "
-        f"steps {end} after {run.num_rounds:,} rounds, {seconds(run.time_s)}{energy}{loss}."
+        f"Training with {run.setting.label} {end} after {run.num_rounds:,} rounds, "
+        f"{seconds(run.time_s)}{energy}{loss}."
     )
 
 
@@ -89,10 +87,10 @@ def _figure(found: Recalled) -> Markup:
     except InputError:  # no run has a loss, or all have diverged
         return Markup("")
     words = "Mean over the seeds of each K and E, with one standard deviation."
-    # One figure a panel: side by side they would not fit a phone.
+    # One figure for each panel: side by side they would not fit a phone.
     return join(
         figure(
-            replace(data, panels=(panel,), columns=1),
+            alone(panel),
             f"{panel.y.label} against {panel.x.label}".capitalize(),
             words,
         )

@@ -27,11 +27,12 @@ def sweep_sections(found: Recalled) -> tuple[str, str, list[Section]]:
     if experiment is None or sweep is None:
         raise AssertionError("a sweep is of an experiment")
     grid = found.configuration["training"]
-    clients, steps = (grid[name] for name in ("clients-per-round", "local-steps"))
-    planned = len(clients) * len(steps) * experiment.study.training.seeds
+    of_groups = isinstance(grid.get("groups"), list)
+    who, steps = grid["groups" if of_groups else "clients-per-round"], grid["local-steps"]
+    numbers = "numbers of groups that take turns" if of_groups else "numbers of clients per round"
     asked = (
         f"What reaching a training loss of {experiment.stop.target_loss:g} costs with every one of "
-        f"{len(clients)} numbers of clients per round and {len(steps)} of local steps, "
+        f"{len(who)} {numbers} and {len(steps)} of local steps, "
         f"{experiment.study.training.seeds} seeds each: {experiment.data_name}, "
         f"{experiment.study.task.model}, {experiment.num_clients:,} clients."
     )
@@ -39,10 +40,10 @@ def sweep_sections(found: Recalled) -> tuple[str, str, list[Section]]:
         [
             ("What was asked", asked),
             ("What was found", sweep.message),
-            ("Runs", f"{len(sweep.runs):,} of {planned:,}"),
+            ("Runs", f"{len(sweep.runs):,} of {sweep.total:,}"),
         ]
     )
-    status = "swept" if len(sweep.runs) == planned else "unfinished"
+    status = "swept" if len(sweep.runs) == sweep.total else "unfinished"
     sections = [section("Summary", summary)]
     if sweep.cells:
         unit = experiment.objective.unit
@@ -56,7 +57,7 @@ def _figure(sweep: Sweep) -> Markup:
         return Markup("")
     words = "A cell is a setting; the dearer, the stronger its colour"
     if best is not None:
-        words += f"; the best is K={best.clients_per_round:,}, E={best.local_steps:,}"
+        words += f"; the best is {best.label}"
     return figure(
         sweep_figure(sweep, ""),
         "Mean cost against the best",
@@ -74,7 +75,7 @@ def _table(sweep: Sweep, unit: str) -> list[Markup]:
 
     rows = [
         (
-            f"K={cell.clients_per_round:,}, E={cell.local_steps:,}",
+            cell.label,
             f"{cell.reached} of {cell.seeds}",
             amount(cell.rounds),
             seconds(cell.time_s),

@@ -127,7 +127,9 @@ function selected() {
 function choose(runs, study) {
   const planned = runs.filter(
     (run) =>
-      run.key[0] === study?.plan?.clients_per_round && run.key[1] === study?.plan?.local_steps,
+      run.key.length === 3 && // sampled uniformly, as plans are
+      run.key[0] === study?.plan?.clients_per_round &&
+      run.key[1] === study?.plan?.local_steps,
   );
   const going = runs.filter((run) => run.status === "unfinished");
   const own = [...going, ...planned]; // others may be of a sweep of the same experiment
@@ -154,7 +156,7 @@ function fillRuns({ runs, total }) {
         else chosen.delete(JSON.stringify(run.key));
         loadCurves();
       });
-      label.append(box, ` K=${run.key[0]}, E=${run.key[1]}`);
+      label.append(box, ` ${run.name}`);
       return [
         label,
         run.key[2],

@@ -1,0 +1,1 @@
+"""Parts of `reproduction/participation.py`: groups that take turns, held against K at random."""

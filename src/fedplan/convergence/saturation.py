@@ -1,0 +1,84 @@
+"""Saturation: how rounds fall with local steps, where nothing is known but roughly that.
+
+With every client's data in turn, R(E) = rounds (1 + saturation / E): local steps save rounds until
+about `saturation` of them, where half of what steps can save is saved.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fedplan.core.fleet import FloatArray
+from fedplan.errors import InputError
+
+# What drawing one client at random adds to rounds, as a multiple of those of all clients, where
+# nobody has measured it. Over the settings of `reproduction/participation.py` the median is
+# 0.9, and this about the upper quartile: it rises with local steps, and too few never arrive.
+SAMPLING = 2.0
+# Where the saturation of most of these tasks lies; its middle, in ratio, costs least to be wrong
+# about. And the rounds of a training of usual length, which nothing but the groups depends on.
+RANGE = (8.0, 256.0)
+ROUNDS = 50.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saturation:
+    """How many rounds training takes, by a scale, a saturation and a noise of sampling.
+
+    rounds : rounds with all clients and any number of steps; at `saturation` steps twice as many.
+    saturation : local steps at which half of what steps can save is saved.
+    interval : where the saturation may be; None where it is known.
+    sampling : what sampling a single client would add, as a multiple of all clients' rounds.
+
+    >>> known = Saturation(rounds=50.0, saturation=60.0)
+    >>> float(known.full_rounds(60)), float(known.full_rounds(20))
+    (100.0, 200.0)
+    """
+
+    rounds: float = ROUNDS
+    saturation: float = math.sqrt(RANGE[0] * RANGE[1])
+    interval: tuple[float, float] | None = None
+    sampling: float = SAMPLING
+
+    def __post_init__(self) -> None:
+        problems = [
+            f"`{name} {sign} 0 and finite` must hold, but got {name}={value}."
+            for name, sign in (("rounds", ">"), ("saturation", ">="), ("sampling", ">="))
+            if not (0 <= (value := getattr(self, name)) < math.inf and (value or sign == ">="))
+        ]
+        if self.interval is not None and not 0 <= self.interval[0] <= self.interval[1] < math.inf:
+            problems = [f"`0 <= low <= high` must hold for the saturation, got {self.interval}."]
+        if problems:
+            raise InputError(problems)
+
+    @classmethod
+    def within(cls, low: float, high: float, *, rounds: float = ROUNDS) -> Saturation:
+        """Where it lies somewhere in this range: its middle in ratio is planned for.
+
+        >>> Saturation.within(10.0, 1000.0).saturation
+        100.0
+        """
+        middle = math.sqrt(low * high) if low >= 0 <= high else math.nan
+        return cls(rounds=rounds, saturation=middle, interval=(low, high))
+
+    def full_rounds(self, local_steps: ArrayLike) -> FloatArray:
+        """Rounds where all clients train, or every client's data comes round in turn."""
+        return np.asarray(self.rounds * (1.0 + self.saturation / np.asarray(local_steps)))
+
+    def sampling_rounds(self, local_steps: ArrayLike) -> FloatArray:
+        """Rounds that the noise of drawing a single client adds."""
+        return np.asarray(self.sampling * self.full_rounds(local_steps))
+
+    def best_steps(self, per_step: float, per_round: float) -> float:
+        """E where (per_step E + per_round) R(E) is least: sqrt(saturation per_round / per_step).
+
+        >>> Saturation(rounds=50.0, saturation=80.0).best_steps(per_step=0.1, per_round=2.0)
+        40.0
+        """
+        if not per_step:
+            return math.inf if per_round else 1.0
+        return math.sqrt(self.saturation * per_round / per_step)

@@ -1,0 +1,1 @@
+"""Values: fleet, objective, limits, problem, setting, plan, records, learning rate."""

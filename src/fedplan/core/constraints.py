@@ -1,0 +1,92 @@
+"""Constraints: the ranges of K and E, and the limits on time, energy and rounds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from numbers import Integral
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fedplan.core.prediction import Prediction
+from fedplan.errors import InputError
+
+LIMIT_SLACK = 1e-12  # relative; a limit exceeded by no more than rounding is met
+MAX_STEPS = 10**9
+TOTALS = ("deadline_s", "energy_budget_j", "max_rounds")  # limits on what training comes to
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constraints:
+    """What a plan must respect. Limits apply to the expected totals until the target is reached."""
+
+    deadline_s: float | None = None
+    energy_budget_j: float | None = None
+    max_rounds: int | None = None
+    min_clients_per_round: int | None = None
+    max_clients_per_round: int | None = None
+    min_local_steps: int | None = None
+    max_local_steps: int | None = None
+
+    def __post_init__(self) -> None:
+        problems = [
+            f"`{name} > 0 and finite` must hold, but got {name}={value}."
+            for name in TOTALS
+            if (value := getattr(self, name)) is not None and not 0 < value < math.inf
+        ]
+        problems += [
+            f"{name} must be an integer, but got {name}={value}."
+            for name in self.__slots__[2:]
+            if (value := getattr(self, name)) is not None and not isinstance(value, Integral)
+        ]
+        for what in ("clients_per_round", "local_steps"):
+            low, high = getattr(self, f"min_{what}"), getattr(self, f"max_{what}")
+            if (low is not None and low < 1) or (high is not None and high < (low or 1)):
+                problems.append(
+                    f"`1 <= min_{what} <= max_{what}` must hold, but got "
+                    f"min_{what}={low}, max_{what}={high}."
+                )
+        if problems:
+            raise InputError(problems)
+
+    @property
+    def limits_totals(self) -> bool:
+        """Whether time, energy or rounds are limited."""
+        return any(getattr(self, name) is not None for name in TOTALS)
+
+    def ranges_only(self) -> Constraints:
+        """The ranges of K and E without the limits on totals."""
+        return replace(self, deadline_s=None, energy_budget_j=None, max_rounds=None)
+
+    def clients_range(self, num_clients: int) -> tuple[int, int]:
+        """Smallest and largest K allowed in a fleet of this size."""
+        lowest = self.min_clients_per_round or 1
+        if lowest > num_clients:
+            raise InputError(
+                "`min_clients_per_round <= num_clients` must hold, but got "
+                f"min_clients_per_round={self.min_clients_per_round}, num_clients={num_clients}. "
+                "Lower min_clients_per_round or add devices."
+            )
+        return lowest, min(self.max_clients_per_round or num_clients, num_clients)
+
+    def met(self, time_s: ArrayLike, energy_j: ArrayLike, rounds: ArrayLike) -> NDArray[np.bool_]:
+        """Where these totals respect every limit."""
+        allowed = np.ones(
+            np.broadcast_shapes(*map(np.shape, (time_s, energy_j, rounds))), dtype=bool
+        )
+        for name, total in zip(TOTALS, (time_s, energy_j, rounds), strict=True):
+            if (limit := getattr(self, name)) is not None:
+                allowed &= np.asarray(total) <= limit * (1 + LIMIT_SLACK)
+        return allowed
+
+    def are_met_by(self, prediction: Prediction) -> bool:
+        """Whether training that takes this respects every limit on totals."""
+        return bool(self.met(prediction.time_s, prediction.energy_j, prediction.expected_rounds))
+
+    def relaxations(self) -> Iterator[tuple[str, Constraints]]:
+        """Each constraint that was given, by name, with what is left without it."""
+        for name in self.__slots__:
+            if getattr(self, name) is not None:
+                yield name, replace(self, **{name: None})

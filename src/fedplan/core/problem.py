@@ -1,0 +1,48 @@
+"""Problem: the question. Which devices, whose data, what counts, within which limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fedplan.core.constraints import Constraints
+from fedplan.core.fleet import Fleet, FloatArray
+from fedplan.core.learning_rate import LearningRate
+from fedplan.core.objective import Objective
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Problem:
+    """Everything a plan is made for; CLI, study file, page and Flower each build one.
+
+    fleet : the devices, with their samples where these are known.
+    objective : what a second, a joule and a client's round are worth; time alone without it.
+    limits : what a plan must respect.
+    target_loss, learning_rate : where training is to arrive, and its rate; None where the question
+        is about costs alone.
+
+    >>> problem = Problem(fleet=Fleet(step_time_s=[0.1, 0.2], comm_time_s=1.0, samples=[30, 10]))
+    >>> problem.data_shares.tolist(), problem.objective.unit
+    ([0.75, 0.25], 's')
+    """
+
+    fleet: Fleet
+    objective: Objective = field(default_factory=lambda: Objective.weighted(0.0))
+    limits: Constraints = field(default_factory=Constraints)
+    target_loss: float | None = None
+    learning_rate: LearningRate | None = None
+
+    @property
+    def data_shares(self) -> FloatArray:
+        """p_k of one device of each entry of the fleet; over all devices they add up to 1."""
+        return self.fleet.samples / float(self.fleet.samples @ self.fleet.count)
+
+    def with_samples(self, samples: ArrayLike) -> Problem:
+        """The same question where the devices hold so many samples, one number per client.
+
+        A fleet of counted devices is written out, for each has data of its own.
+        """
+        sizes = np.asarray(samples, dtype=np.float64)
+        return replace(self, fleet=self.fleet.with_samples(sizes))

@@ -1,0 +1,247 @@
+"""Records: what one training run produced, round by round, whichever engine ran it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Protocol
+
+from fedplan.core.setting import Setting
+from fedplan.errors import InputError
+from fedplan.frames import make_frame
+from fedplan.notebook import Shown, in_words
+
+# "unavailable": too few clients were there, or gave an answer that could be used. "unfinished":
+# nothing has ended the run: it is going on, or was cut off.
+Status = Literal["target", "rounds", "time", "energy", "diverged", "unavailable", "unfinished"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """When a run ends: at whichever comes first.
+
+    target_loss : end once the loss has been at or below it for `patience` evaluations in a row,
+        and with the last of them. None never ends a run early.
+    max_rounds : rounds at most.
+    max_time_s, max_energy_j : budgets; a run ends with the round that exceeds one.
+    """
+
+    max_rounds: int
+    target_loss: float | None = None
+    patience: int = 1
+    max_time_s: float = math.inf
+    max_energy_j: float = math.inf
+
+    def is_reached(self, loss: float) -> bool:
+        """Whether this loss is on target."""
+        return self.target_loss is not None and loss <= self.target_loss
+
+    def is_near(self, loss: float, share: float) -> bool:
+        """Whether this loss is within a share of the target, or past it."""
+        if self.target_loss is None:
+            return False
+        return loss <= self.target_loss + share * abs(self.target_loss)
+
+
+def check_run(setting: Setting, stop: Stop, num_clients: int) -> None:
+    """Refuse what no runner can train, with every problem at once."""
+    problems = setting.participation.problems(num_clients)
+    if setting.local_steps < 1:
+        problems.append(f"`local_steps >= 1` must hold, but got local_steps={setting.local_steps}.")
+    if stop.max_rounds < 1:
+        problems.append(f"`max_rounds >= 1` must hold, but got max_rounds={stop.max_rounds}.")
+    if problems:
+        raise InputError(problems)
+
+
+class Watch:
+    """Says when a run ends; told of one round after the other, from round 0 on."""
+
+    def __init__(self, stop: Stop) -> None:
+        self._stop = stop
+        self._below = 0
+        self._seconds = self._joules = 0.0
+
+    def spend(self, round_: int, seconds: float, joules: float) -> Status | None:
+        """What this round has used up, if anything; known before its loss is."""
+        self._seconds += seconds
+        self._joules += joules
+        if self._seconds > self._stop.max_time_s:
+            return "time"
+        if self._joules > self._stop.max_energy_j:
+            return "energy"
+        return "rounds" if round_ >= self._stop.max_rounds else None
+
+    def arrives(self, loss: float) -> bool:
+        """Whether a round of this loss ends the run at its target."""
+        self._below = self._below + 1 if self._stop.is_reached(loss) else 0
+        return self._below >= self._stop.patience
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """What one real client did in one round, and how long it took.
+
+    local_steps : the steps it was asked for.
+    train_seconds, joules : of training, as the client measured them; None where it did not.
+    round_trip_seconds : from sending the model to receiving the answer, by the server's clock;
+        None where no answer came in time.
+    problem : why the answer was not used; empty where it was.
+    """
+
+    client: int
+    local_steps: int
+    train_seconds: float | None
+    round_trip_seconds: float | None
+    joules: float | None = None
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundRecord:
+    """One round; round 0 is the evaluation before any training, with an empty cohort.
+
+    loss, accuracy : over all training samples, or the part of them that was evaluated; None where
+        the round was not. They are those of the model that is judged, the average of the last
+        cycle's where clients take turns.
+    model_loss : of the last model alone, where that is another one and was evaluated.
+    setting : who trains when, and the local steps of this round; None of round 0.
+    cohort, shares : who trained, and with which share each update counted; shares are empty where
+        they were not recorded.
+    observations : of everyone who was asked, the cohort and those who failed; empty of a
+        simulated round.
+    """
+
+    round: int
+    loss: float | None
+    accuracy: float | None
+    cohort: tuple[int, ...]
+    seconds: float
+    joules: float
+    shares: tuple[float, ...] = ()
+    model_loss: float | None = None
+    setting: Setting | None = None
+    observations: tuple[Observation, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRecord(Shown):
+    """One run. `status` says what ended it; a diverged run keeps the rounds before that.
+
+    setting : the one it began with; each round has its own.
+    message : more about the end, where the status does not say it all.
+
+    >>> start = RoundRecord(round=0, loss=2.0, accuracy=0.1, cohort=(), seconds=0.0, joules=0.0)
+    >>> first = RoundRecord(round=1, loss=1.0, accuracy=0.5, cohort=(3,), seconds=2.5, joules=4.0)
+    >>> from fedplan.participation import uniform
+    >>> run = RunRecord(setting=uniform(1, 5), seed=0, status="target", rounds=(start, first))
+    >>> run.num_rounds, run.time_s, run.rounds_to(1.5), run.rounds_to(0.5)
+    (1, 2.5, 1, None)
+    >>> run
+    <RunRecord: participation uniform, clients_per_round 1, local_steps 5, seed 0, ended by target,
+     rounds 1, loss 1, time_s 2.5, energy_j 4>
+    """
+
+    setting: Setting
+    seed: int
+    status: Status
+    rounds: tuple[RoundRecord, ...]
+    message: str = ""
+
+    @property
+    def clients_per_round(self) -> int | None:
+        """K, where the participation has one."""
+        return self.setting.clients_per_round
+
+    @property
+    def local_steps(self) -> int:
+        """E of the setting that the run began with."""
+        return self.setting.local_steps
+
+    @property
+    def taken_part(self) -> int:
+        """How often a client took part, over all rounds."""
+        return sum(len(record.cohort) for record in self.rounds)
+
+    @property
+    def num_rounds(self) -> int:
+        """Rounds trained; 0 of a run that diverged before any."""
+        return self.rounds[-1].round if self.rounds else 0
+
+    @property
+    def losses(self) -> tuple[float | None, ...]:
+        """Loss before training, then after every round; None where it was not evaluated."""
+        return tuple(record.loss for record in self.rounds)
+
+    @property
+    def final_loss(self) -> float | None:
+        """The last loss evaluated; None of a run that diverged before any."""
+        return next((loss for loss in reversed(self.losses) if loss is not None), None)
+
+    @property
+    def time_s(self) -> float:
+        """Seconds of all rounds."""
+        return math.fsum(record.seconds for record in self.rounds)
+
+    @property
+    def energy_j(self) -> float:
+        """Joules of all rounds."""
+        return math.fsum(record.joules for record in self.rounds)
+
+    def to_frame(self) -> Any:
+        """A data frame, a row a round: of polars where that is installed, else of pandas."""
+        names = ("round", "loss", "model_loss", "accuracy", "seconds", "joules")
+        columns = {name: [getattr(record, name) for record in self.rounds] for name in names}
+        lists = {
+            name: [list(getattr(record, name)) for record in self.rounds]
+            for name in ("cohort", "shares")
+        }
+        return make_frame(columns | lists)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name} {text}" for name, text in self._facts() if text)
+        return f"<RunRecord: {shown}>"
+
+    def _facts(self) -> Iterator[tuple[str, str]]:
+        yield "participation", self.setting.participation.law
+        for name in ("clients_per_round", "local_steps", "seed"):
+            if (value := getattr(self, name)) is not None:
+                yield name, in_words(value)
+        yield "ended by", f"{self.status}{': ' if self.message else ''}{self.message}"
+        yield "rounds", in_words(self.num_rounds)
+        yield "loss", in_words(self.final_loss)
+        yield "time_s", in_words(self.time_s)
+        yield "energy_j", in_words(self.energy_j)
+
+    def rounds_to(self, loss: float) -> int | None:
+        """The first round evaluated at or below this loss; None where none is."""
+        return next((r.round for r in self.rounds if r.loss is not None and r.loss <= loss), None)
+
+    def until(self, stop: Stop) -> RunRecord | None:
+        """What of this run `stop` would have let happen; None where it would have gone on longer.
+
+        True of runs evaluated on all samples after every round: otherwise the target itself
+        decides when and on what a run is evaluated.
+        """
+        watch = Watch(stop)
+        for position, record in enumerate(self.rounds):
+            status = watch.spend(record.round, record.seconds, record.joules)
+            if record.loss is not None and watch.arrives(record.loss):
+                status = "target"
+            if status is not None:
+                return replace(self, status=status, rounds=self.rounds[: position + 1], message="")
+        return self if self.status == "diverged" else None
+
+
+class Runner(Protocol):
+    """Anything that trains: the one seam between planning and engines.
+
+    `tests/contracts/runner.py` says what a runner promises; every runner passes it.
+    """
+
+    num_clients: int
+
+    def run(self, setting: Setting, stop: Stop, *, seed: int = 0) -> RunRecord:
+        """Train from the start with this setting until `stop` says so."""
+        ...

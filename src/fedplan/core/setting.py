@@ -1,0 +1,143 @@
+"""Setting: a way to train, who trains when and for how many local steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+
+from fedplan.errors import InputError
+
+if TYPE_CHECKING:
+    from fedplan.core.fleet import FloatArray, IntArray
+    from fedplan.core.problem import Problem
+
+
+class Cohort(NamedTuple):
+    """The clients of one round, and the share with which each one's update counts."""
+
+    clients: IntArray
+    shares: FloatArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundCost:
+    """What a round is expected to take: seconds, joules of all its clients, and their number."""
+
+    time_s: float
+    energy_j: float
+    clients: float
+
+
+class Participation(Protocol):
+    """A law of who trains when; `participation/` has one file for each.
+
+    `tests/contracts/participation.py` says what a law promises; every law passes it.
+    """
+
+    law: ClassVar[str]  # its name in commands, files and stores
+
+    @classmethod
+    def of(cls, problem: Problem, local_steps: int, size: int) -> Participation:
+        """The law for these devices; `size` is K, or how many groups take turns."""
+        ...
+
+    @property
+    def clients_per_round(self) -> int | None:
+        """K where a law has one, None where rounds differ in size."""
+        ...
+
+    @property
+    def cycle(self) -> int:
+        """Rounds over which each client's shares average to its part of the data; 1 by chance."""
+        ...
+
+    @property
+    def averaged(self) -> int:
+        """How many of the last models are averaged into the one that is judged and handed over."""
+        ...
+
+    def cohort(self, samples: FloatArray, seed: int, round_: int) -> Cohort:
+        """Who trains in this round, rounds from 1 on; `samples` has one number per client."""
+        ...
+
+    def round_cost(self, problem: Problem, local_steps: float) -> RoundCost:
+        """What a round takes, in expectation and exactly."""
+        ...
+
+    def sampling_variance(self, problem: Problem) -> float:
+        """Noise that drawing clients adds: 0 where every client's data comes round in turn.
+
+        1 is the noise of a single client drawn uniformly from many with equal data.
+        """
+        ...
+
+    def largest_share(self, problem: Problem) -> float:
+        """The most that one client's update ever counts; far above 1, training is unstable."""
+        ...
+
+    def problems(self, num_clients: int) -> list[str]:
+        """What keeps so many clients from training by this law."""
+        ...
+
+    def to_dict(self) -> dict[str, Any]:
+        """The law in texts, numbers and lists; `participation.setting_from_dict` reads it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """A participation and a number of local steps, E."""
+
+    participation: Participation
+    local_steps: int
+
+    @property
+    def clients_per_round(self) -> int | None:
+        """K, where the participation has one."""
+        return self.participation.clients_per_round
+
+    @property
+    def groups(self) -> int | None:
+        """How many groups take turns, where they do."""
+        groups = getattr(self.participation, "groups", None)
+        return None if groups is None else len(groups)
+
+    @property
+    def pair(self) -> tuple[int, int]:
+        """(K, E) of a setting that has a K."""
+        if self.clients_per_round is None:
+            raise InputError(f"participation {self.participation.law} has no clients_per_round.")
+        return self.clients_per_round, self.local_steps
+
+    @property
+    def label(self) -> str:
+        """The setting in a few letters, as tables and figures have it."""
+        return setting_label(
+            self.participation.law, self.clients_per_round, self.groups, self.local_steps
+        )
+
+    def __str__(self) -> str:
+        law, clients = self.participation.law, self.clients_per_round
+        who = f"groups={self.groups}" if clients is None else f"clients-per-round={clients}"
+        shown = who if law == "uniform" else f"participation={law}, {who}"
+        return f"{shown}, local-steps={self.local_steps}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The setting in texts, numbers and lists."""
+        return {**self.participation.to_dict(), "local_steps": int(self.local_steps)}
+
+
+def setting_label(
+    law: str, clients_per_round: int | None, groups: int | None, local_steps: int
+) -> str:
+    """A setting in a few letters; uniform sampling goes without saying.
+
+    >>> setting_label("uniform", 10, None, 20), setting_label("turns", None, 8, 20)
+    ('K=10, E=20', '8 groups, E=20')
+    >>> setting_label("shuffled", 10, None, 20)
+    'shuffled K=10, E=20'
+    """
+    who = f"{groups or 0:,} groups" if clients_per_round is None else f"K={clients_per_round:,}"
+    if clients_per_round is not None and law != "uniform":
+        who = f"{law} {who}"
+    return f"{who}, E={local_steps:,}"

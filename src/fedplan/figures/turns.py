@@ -1,0 +1,289 @@
+"""Who trains when: groups of devices that take turns, beside uniform sampling in the same time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from fedplan.errors import InputError
+from fedplan.figures.spec import Bars, Categories, Figure, Line, Panel, Part, Texts, bar
+from fedplan.figures.style import BLUE, GREY, PALE, series_looks
+from fedplan.figures.sweep import ratio_label
+from fedplan.figures.units import (
+    NO_UNIT,
+    Unit,
+    bar_axis,
+    energy_unit,
+    number,
+    quantity,
+    time_unit,
+)
+from fedplan.participation.turns import order_of_turns
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fedplan.core.fleet import FloatArray
+    from fedplan.core.plan import Plan
+
+_MOST_ROUNDS = 60  # of the timeline; more cannot be told apart
+_ROOM = 1.55  # times the longest bar: the axis leaves room for what is written at its end
+_THICK = 0.74
+_PERCENT = Unit(name="%", size=0.01)
+
+
+class Group(Protocol):
+    """Devices that train together, and what one of their rounds takes."""
+
+    @property
+    def clients(self) -> int:
+        """How many devices there are."""
+
+    @property
+    def data_share(self) -> float:
+        """Their part of all samples."""
+
+    @property
+    def frequency(self) -> float:
+        """The share of rounds in which they train."""
+
+    @property
+    def time_s(self) -> float:
+        """Seconds of their round."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnBill:
+    """What training to the target takes in one way, in expected rounds and in total."""
+
+    name: str
+    rounds: float
+    time_s: float
+    energy_j: float
+    cost: float
+
+
+def turns_figure_data(
+    groups: Sequence[Group],
+    order: Sequence[int],
+    bills: Sequence[TurnBill],
+    *,
+    unit: str = "s",
+    title: str = "",
+    note: str = "",
+) -> Figure:
+    """Data of the figure: who trains when, what the groups are, and what it all costs.
+
+    order : which of `groups` trains in each of the first rounds: one to two cycles are enough.
+    bills : that of taking turns, then those it is compared with; the second one's mean round is
+        what uniform sampling is drawn with.
+    unit : of the costs.
+
+    >>> from types import SimpleNamespace
+    >>> groups = [SimpleNamespace(clients=3, data_share=0.7, frequency=0.75, time_s=2.0),
+    ...     SimpleNamespace(clients=2, data_share=0.3, frequency=0.25, time_s=9.0)]
+    >>> bills = [TurnBill(name="turns", rounds=80, time_s=300.0, energy_j=3.0, cost=300.0),
+    ...     TurnBill(name="uniform (K=2)", rounds=60, time_s=480.0, energy_j=4.0, cost=480.0)]
+    >>> turns_figure_data(groups, [0, 0, 1, 0], bills).panels[0].title
+    'In the same 15 s: 4 rounds in turns, 1 of uniform (K=2)'
+    """
+    if not groups or not order or len(bills) < 2:
+        raise InputError(
+            "a figure of turns needs groups, the order of their rounds, and two bills to compare, "
+            f"but got {len(groups)} groups, {len(order)} rounds and {len(bills)} bills."
+        )
+    if not all(0 <= group < len(groups) for group in order):
+        raise InputError(f"order must name groups 0 to {len(groups) - 1}, but got {max(order)}.")
+    ranked = sorted(range(len(groups)), key=lambda group: groups[group].time_s)
+    rows = _rows(len(groups), bills[1].name)
+    row_of = {group: row for row, group in enumerate(ranked)}
+    fastest_first = [groups[group] for group in ranked]
+    places = [row_of[group] for group in order[:_MOST_ROUNDS]]
+    first = (
+        _timeline(fastest_first, places, bills[1], rows),
+        _sizes(fastest_first, rows, "devices"),
+        _sizes(fastest_first, rows, "share of data"),
+    )
+    second = _bill_panels(bills, unit)
+    heights = first[0].height + second[0].height
+    return Figure(
+        title=title or f"{len(groups)} groups of devices take turns",
+        rows=(first, second),
+        size=(11.5, heights + 0.4 + (0.4 if note else 0.0)),
+        note=note,
+    )
+
+
+def plan_turns_data(plan: Plan) -> Figure:
+    """The same of a plan by turns, beside its alternatives."""
+    if plan.prediction is None or not plan.groups:
+        raise InputError("a figure of turns is for a plan by turns, and this one is not.")
+    cycle = sum(plan.visits)
+    order = order_of_turns(plan.visits, min(2 * cycle, _MOST_ROUNDS))
+    settings = {"in turns": plan.prediction} | {
+        other.name: other.prediction for other in plan.alternatives
+    }
+    bills = [
+        TurnBill(
+            name=name,
+            rounds=one.expected_rounds,
+            time_s=one.time_s,
+            energy_j=one.energy_j,
+            cost=one.cost,
+        )
+        for name, one in settings.items()
+    ]
+    count = "1 group" if len(plan.groups) == 1 else f"{len(plan.groups):,} groups take turns"
+    title = f"{count}; {plan.prediction.local_steps:,} local steps"
+    return turns_figure_data(plan.groups, order, bills, unit=plan.unit, title=title)
+
+
+def _rows(count: int, uniform: str) -> Categories:
+    """The groups, the fastest on top; then, apart, uniform sampling."""
+    names = [f"{rank}" for rank in range(1, count + 1)]
+    if count > 1:
+        names[0], names[-1] = "fastest  1", f"slowest  {count}"
+    return Categories(names=(*names, "", _broken(uniform)), label="group")
+
+
+def _timeline(
+    groups: Sequence[Group], places: Sequence[int], uniform: TurnBill, rows: Categories
+) -> Panel:
+    """Each round a bar as long as it takes, in the row of its group."""
+    ends = np.cumsum([groups[place].time_s for place in places])
+    starts = np.concatenate([[0.0], ends[:-1]])
+    span, at = float(ends[-1]), np.array(places, dtype=np.float64)
+    unit = time_unit(span)
+    parts: list[Part] = [_steps(ends, at)]
+    for row, (group, colour) in enumerate(zip(groups, _colours(len(groups)), strict=True)):
+        own = np.flatnonzero(at == row)
+        words = (
+            f"group {row + 1}: {group.clients:,} devices, {group.data_share:.1%} of the data\n"
+            f"{quantity(group.time_s, time_unit(group.time_s))}, in {group.frequency:.1%} of rounds"
+        )
+        parts.append(
+            Bars(
+                at=at[own],
+                start=starts[own],
+                end=ends[own],
+                colour=colour,
+                edge="white",
+                thickness=_THICK,
+                hover=tuple(f"round {n + 1:,}, {words}" for n in own),
+            )
+        )
+    length = uniform.time_s / uniform.rounds
+    fits = int(span / length + 1e-9)
+    parts += _uniform_rounds(length, span, len(rows.names) - 1, uniform.name)
+    same = f"In the same {quantity(span, unit)}"
+    title = f"{same}: {len(places)} rounds in turns, {fits} of {uniform.name}"
+    return Panel(
+        title=title,
+        x=bar_axis("time from the start", 1.005 * span, unit),
+        y=rows,
+        parts=tuple(parts),
+        width=5.0,
+        height=0.9 + 0.34 * len(rows.names),
+        words=f"{title}. The slower a group, the longer its rounds.",
+    )
+
+
+def _steps(ends: FloatArray, at: FloatArray) -> Line:
+    """From round to round, so that one sees whose turn comes next."""
+    down = np.sign(np.diff(at)) * _THICK / 2
+    nothing = np.full(down.size, np.nan)
+    times = np.column_stack([ends[:-1], ends[:-1], nothing]).ravel()
+    rows = np.column_stack([at[:-1] + down, at[1:] - down, nothing]).ravel()
+    return Line(x=times, y=rows, colour="#B4B4B4", width=0.9, layer=-1)
+
+
+def _uniform_rounds(length: float, span: float, row: int, name: str) -> list[Bars]:
+    """Rounds that wait for their slowest device; the one that does not end in time is pale."""
+    starts = np.arange(0.0, span * (1.0 - 1e-9), length)
+    ends = np.minimum(starts + length, span)
+    is_whole = starts + length <= span * (1.0 + 1e-9)
+    words = f"{name}: {quantity(length, time_unit(length))} a round on average"
+    return [
+        Bars(
+            at=np.full(int(chosen.sum()), float(row)),
+            start=starts[chosen],
+            end=ends[chosen],
+            colour=colour,
+            edge="white",
+            thickness=_THICK,
+            hover=words,
+        )
+        for chosen, colour in ((is_whole, GREY), (~is_whole, "#D2D2D2"))
+        if chosen.any()
+    ]
+
+
+def _sizes(groups: Sequence[Group], rows: Categories, what: str) -> Panel:
+    """How many devices each group has, or which share of the data."""
+    is_share = what != "devices"
+    values = np.array([g.data_share if is_share else float(g.clients) for g in groups])
+    unit = _PERCENT if is_share else NO_UNIT
+    texts = tuple(f"{value:.0%}" if is_share else f"{value:,.0f}" for value in values)
+    at = np.arange(len(groups), dtype=np.float64)
+    bars = [
+        bar(row, value, colour, thickness=0.5)
+        for row, (value, colour) in enumerate(zip(values, _colours(len(groups)), strict=True))
+    ]
+    axis = bar_axis(what, _ROOM * float(values.max()), unit)
+    return Panel(
+        x=axis,
+        y=rows,
+        parts=(*bars, Texts(x=values, y=at, texts=texts)),
+        shares_y=True,
+        height=0.9 + 0.34 * len(rows.names),
+    )
+
+
+def _bill_panels(bills: Sequence[TurnBill], unit: str) -> tuple[Panel, ...]:
+    """Time, energy and cost to the target, a bar for each way; no energy where there is none."""
+    names = tuple(f"{_broken(bill.name)}\n{number(bill.rounds)} rounds" for bill in bills)
+    rows = Categories(names=names)
+    columns: list[tuple[str, Unit, list[float]]] = [
+        ("time to target", time_unit(bills[0].time_s), [bill.time_s for bill in bills])
+    ]
+    if any(bill.energy_j for bill in bills):
+        energies = [bill.energy_j for bill in bills]
+        columns.append(("energy to target", energy_unit(energies[0]), energies))
+    columns.append(("cost", Unit(name=unit, size=1.0), [bill.cost for bill in bills]))
+    at = np.arange(len(bills), dtype=np.float64)
+    panels = []
+    for place, (name, of, values) in enumerate(columns):
+        best, ends = values[0], np.array(values)
+        texts = [
+            quantity(value, of) + (f"  ({ratio_label(value / best)})" if rank and best else "")
+            for rank, value in enumerate(values)
+        ]
+        bars = [
+            bar(rank, values[rank], PALE if rank else BLUE, hover=f"{bill.name}: {texts[rank]}")
+            for rank, bill in enumerate(bills)
+        ]
+        panels.append(
+            Panel(
+                x=bar_axis(name, _ROOM * float(ends.max()), of),
+                y=rows,
+                parts=(*bars, Texts(x=ends, y=at, texts=tuple(texts))),
+                shares_y=place > 0,
+                height=1.0 + 0.4 * len(bills),
+                words="; ".join(
+                    f"{bill.name}: {text}" for bill, text in zip(bills, texts, strict=True)
+                ),
+            )
+        )
+    return tuple(panels)
+
+
+def _broken(name: str) -> str:
+    """A name on two lines, what is in brackets on the second."""
+    return name.replace(" (", "\n(")
+
+
+def _colours(count: int) -> list[str]:
+    """From bright, the fastest, to dark."""
+    return [look.colour for look in reversed(series_looks(range(count)).values())]

@@ -1,0 +1,86 @@
+"""Draws of clients, keyed by (seed, round), so that any round replays alone.
+
+A stream is SplitMix64 started at a hash of (seed, round, purpose), the same as the compiled models
+use for batches (`models/draws.py`), so that the order of rounds and the threads change nothing.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedplan.core.fleet import FloatArray, IntArray
+
+_STEP = 0x9E3779B97F4A7C15
+_MASK = (1 << 64) - 1
+_COHORT = _MASK  # the "client" of the stream that picks the clients; batches have real ones
+_DROPOUT = _MASK - 1
+
+
+def pick(seed: int, round_: int, num_clients: int, count: int) -> IntArray:
+    """So many of N clients, uniformly without replacement, by rising number.
+
+    >>> pick(1, 1, 5, 5).tolist(), pick(1, 1, 5, 2).size
+    ([0, 1, 2, 3, 4], 2)
+    """
+    if count >= num_clients:
+        return np.arange(num_clients)
+    return np.sort(_dealt(seed, round_, num_clients, count))
+
+
+def deal(seed: int, round_: int, num_clients: int) -> IntArray:
+    """All N clients in random order."""
+    return _dealt(seed, round_, num_clients, num_clients)
+
+
+def uniforms(seed: int, round_: int, count: int) -> FloatArray:
+    """Numbers of [0, 1) that pick clients by their chances."""
+    return _numbers(seed, round_, count, _COHORT)
+
+
+def present(seed: int, round_: int, clients: IntArray, dropout: float) -> NDArray[np.bool_]:
+    """Which of these clients answer, each missing with this chance; keyed by the client too."""
+    state = _start(seed, round_, _DROPOUT)
+    keys = np.asarray(clients, dtype=np.uint64) * np.uint64(_STEP) + np.uint64(state)
+    return np.asarray(_to_unit(_scramble(keys)) >= dropout)
+
+
+def _dealt(seed: int, round_: int, num_clients: int, count: int) -> IntArray:
+    """The first cards of a Fisher-Yates shuffle; only those that moved are kept."""
+    high = _bits(seed, round_, count, _COHORT) >> np.uint64(32)
+    places = np.arange(count, dtype=np.uint64)
+    drawn = places + ((high * (np.uint64(num_clients) - places)) >> np.uint64(32))
+    moved: dict[int, int] = {}
+    for place, other in enumerate(drawn.tolist()):
+        moved[place], moved[other] = moved.get(other, other), moved.get(place, place)
+    return np.array([moved[place] for place in range(count)], dtype=np.int64)
+
+
+def _numbers(seed: int, round_: int, count: int, purpose: int) -> FloatArray:
+    return _to_unit(_bits(seed, round_, count, purpose))
+
+
+def _bits(seed: int, round_: int, count: int, purpose: int) -> NDArray[np.uint64]:
+    steps = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(_STEP)
+    return _scramble(steps + np.uint64(_start(seed, round_, purpose)))
+
+
+def _to_unit(bits: NDArray[np.uint64]) -> FloatArray:
+    return np.asarray((bits >> np.uint64(11)).astype(np.float64) * 2.0**-53)
+
+
+def _start(seed: int, round_: int, purpose: int) -> int:
+    state = 0
+    for key in (seed, round_, purpose):  # in whole numbers of Python: sooner for a single one
+        z = state ^ ((key + _STEP) & _MASK)
+        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _MASK
+        state = z ^ (z >> 31)
+    return state
+
+
+def _scramble(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """SplitMix64's output function: a bijection of 64 bits."""
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))

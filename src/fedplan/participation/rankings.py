@@ -1,0 +1,198 @@
+"""Rankings kept: a fleet that is asked many questions is ranked once at each E.
+
+Who is slowest depends on the devices alone, not on the bound, the prices or the limits, and how
+likely each rank is to be the slowest on the number of devices alone. So a plan, which asks often,
+gives its fleet a memory, and whoever plans for one fleet again and again, as the explorer does,
+one that lasts; every function then answers the same, sooner.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass
+from threading import Lock
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from fedplan.core.fleet import Fleet, FloatArray, IntArray
+from fedplan.participation.slowest import SlowestClient, chances_of_ranks
+
+_SHARE_OF_CHANCES = 0.25  # of a memory's bytes; the rest is for rankings
+_MOST_POINTS_BYTES = 1 << 24
+_FEW = 512  # devices whose rounds are worked out for every K at once
+
+T = TypeVar("T")
+
+
+class _Kept(Generic[T]):
+    """Values by key within some bytes, the least recently used forgotten first; for any threads."""
+
+    def __init__(self, max_bytes: float, size: Callable[[T], int]) -> None:
+        self._max_bytes, self._size, self.num_bytes = max_bytes, size, 0
+        self._values: OrderedDict[float, T] = OrderedDict()
+        self._lock = Lock()
+
+    def find(self, key: float) -> T | None:
+        with self._lock:
+            if key in self._values:
+                self._values.move_to_end(key)
+            return self._values.get(key)
+
+    def keep(self, key: float, value: T) -> T:
+        with self._lock:
+            old = self._values.pop(key, None)
+            self.num_bytes += self._size(value) - (0 if old is None else self._size(old))
+            self._values[key] = value
+            while self.num_bytes > self._max_bytes and self._values:
+                self.num_bytes -= self._size(self._values.popitem(last=False)[1])
+            return value
+
+
+@dataclass(frozen=True, slots=True)
+class _Points:
+    """What the slowest client takes at some K, which rise, and one E."""
+
+    clients_per_round: IntArray
+    lines: FloatArray  # its seconds of a step, and those of communication
+
+    @property
+    def num_bytes(self) -> int:
+        return int(self.clients_per_round.nbytes + self.lines.nbytes)
+
+    def missing(self, ks: IntArray) -> IntArray:
+        places = np.searchsorted(self.clients_per_round, ks)
+        absent = self.clients_per_round[np.minimum(places, self.clients_per_round.size - 1)] != ks
+        return np.unique(ks[absent]) if absent.any() else ks[:0]
+
+    def and_also(self, ks: IntArray, lines: FloatArray) -> _Points:
+        places = np.searchsorted(self.clients_per_round, ks)
+        return _Points(
+            np.insert(self.clients_per_round, places, ks),
+            np.insert(self.lines, places, lines, axis=1),
+        )
+
+    def at(self, ks: IntArray) -> FloatArray:
+        return self.lines[:, np.searchsorted(self.clients_per_round, ks)]
+
+
+class _Chances:
+    """`chances_of_ranks`, remembered; apart, or rankings would hold the memory they are in."""
+
+    def __init__(self, max_bytes: float) -> None:
+        self.kept = _Kept[FloatArray](max_bytes, lambda chances: chances.nbytes)
+
+    def __call__(self, num_clients: int, clients_per_round: int) -> FloatArray:
+        known = self.kept.find(clients_per_round)
+        if known is None:
+            known = self.kept.keep(
+                clients_per_round, chances_of_ranks(num_clients, clients_per_round)
+            )
+        return known
+
+
+class RankingMemory:
+    """The rankings of one fleet and what was read off them."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        rankings = (1 - _SHARE_OF_CHANCES) * max_bytes
+        self._rankings = _Kept[SlowestClient](rankings, lambda slowest: slowest.num_bytes)
+        self._chances = _Chances(max_bytes - rankings)
+        points = min(max_bytes, _MOST_POINTS_BYTES)
+        self._points = _Kept[_Points](points, lambda known: known.num_bytes)
+        self._all_chances: FloatArray | None = None  # of few devices; rank x K
+
+    def __reduce__(self) -> tuple[type[RankingMemory], tuple[int]]:
+        """In another process a memory begins empty: ranking is quicker than sending."""
+        return RankingMemory, (self._max_bytes,)
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of the rankings held."""
+        return self._rankings.num_bytes + self._chances.kept.num_bytes
+
+    def rank(self, fleet: Fleet, local_steps: float, min_clients_per_round: int) -> SlowestClient:
+        """The ranking at this E, for K from the smallest one on."""
+        known = self._rankings.find(local_steps)
+        if known is not None and known.min_clients_per_round <= min_clients_per_round:
+            return known
+        slowest = SlowestClient(fleet, local_steps, min_clients_per_round, self._chances)
+        return self._rankings.keep(local_steps, slowest)
+
+    def lines(self, fleet: Fleet, local_steps: float, ks: IntArray) -> FloatArray:
+        """Seconds of a step and of communication of the slowest client at this E; 2 x K."""
+        known = self._points.find(local_steps)
+        if known is None:
+            known = self._points.keep(local_steps, self._first_points(fleet, local_steps, ks))
+        if (new := known.missing(ks)).size:
+            slowest = self.rank(fleet, local_steps, int(new[0]))
+            known = known.and_also(new, np.stack(slowest.step_and_comm_s(new)))
+            self._points.keep(local_steps, known)
+        return known.at(ks)
+
+    def _first_points(self, fleet: Fleet, local_steps: float, ks: IntArray) -> _Points:
+        if len(fleet) > _FEW or not fleet.is_ungrouped:
+            ks = np.unique(ks)
+            slowest = self.rank(fleet, local_steps, int(ks[0]))
+            return _Points(ks, np.stack(slowest.step_and_comm_s(ks)))
+        # Of few devices every K is as soon known as one.
+        ks = np.arange(1, len(fleet) + 1)
+        if self._all_chances is None:
+            self._all_chances = np.zeros((ks.size, ks.size))
+            for column, k in zip(self._all_chances.T, ks.tolist(), strict=True):
+                chances = chances_of_ranks(len(fleet), k)
+                column[: chances.size] = chances
+        return _Points(ks, self.rank(fleet, local_steps, 1).weighed(self._all_chances))
+
+
+def remembering(fleet: Fleet, max_bytes: int = 1 << 27) -> Fleet:
+    """The same fleet with a memory of this size for its rankings.
+
+    >>> fleet = remembering(Fleet(step_time_s=[1.0, 2.0, 3.0], comm_time_s=[0.0, 5.0, 1.0]))
+    >>> rank(fleet, 1) is rank(fleet, 1)
+    True
+    """
+    twin = copy(fleet)
+    object.__setattr__(twin, "memory", RankingMemory(max_bytes))
+    return twin
+
+
+def rank(fleet: Fleet, local_steps: float, min_clients_per_round: int = 1) -> SlowestClient:
+    """Whoever is slowest at this E, for K from the smallest one on; remembered where it can be.
+
+    >>> fleet = Fleet(step_time_s=[1.0, 2.0, 3.0], comm_time_s=[0.0, 5.0, 1.0])
+    >>> rank(fleet, 1).round_time_s([3]).tolist()
+    [7.0]
+    """
+    if fleet.memory is None:
+        return SlowestClient(fleet, local_steps, min_clients_per_round)
+    memory: RankingMemory = fleet.memory
+    return memory.rank(fleet, local_steps, min_clients_per_round)
+
+
+def step_and_comm_s(fleet: Fleet, clients_per_round: IntArray, local_steps: float) -> FloatArray:
+    """Expected step and communication seconds of the slowest at one E; 2 x K.
+
+    >>> fleet = Fleet(step_time_s=[1.0, 2.0, 3.0], comm_time_s=[0.0, 5.0, 1.0])
+    >>> step_and_comm_s(fleet, np.array([3]), 1).tolist()
+    [[2.0], [5.0]]
+    """
+    if fleet.memory is None:
+        slowest = SlowestClient(fleet, local_steps, int(clients_per_round.min()))
+        return np.stack(slowest.step_and_comm_s(clients_per_round))
+    memory: RankingMemory = fleet.memory
+    return memory.lines(fleet, local_steps, clients_per_round)
+
+
+def round_times_s(fleet: Fleet, clients_per_round: IntArray, local_steps: IntArray) -> FloatArray:
+    """Expected seconds of a round, exact stragglers; one row a K, one column an E."""
+    if fleet.memory is None:
+        fleet = remembering(fleet)  # the chances of ranks are the same at every E
+    columns = []
+    for e in local_steps.tolist():
+        step_s, comm_s = step_and_comm_s(fleet, clients_per_round, e)
+        columns.append(step_s * e + comm_s)
+    return np.stack(columns, axis=1)

@@ -1,0 +1,90 @@
+"""Shuffled participation: every client once in a cycle, in a new random order each time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fedplan.core.fleet import FloatArray
+from fedplan.core.problem import Problem
+from fedplan.core.setting import Cohort, RoundCost
+from fedplan.participation.draws import deal
+from fedplan.participation.uniform import clients_problems, round_energy_j, round_time_s
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shuffled:
+    """All N clients dealt into rounds of at most K, and dealt anew when everyone has trained.
+
+    It needs to know nothing of the devices. Rounds of a cycle differ by one client at most.
+
+    >>> law = Shuffled(clients_per_round=2, num_clients=5)
+    >>> rounds = [law.cohort(np.ones(5), seed=0, round_=r).clients for r in (1, 2, 3)]
+    >>> np.sort(np.concatenate(rounds)).tolist()
+    [0, 1, 2, 3, 4]
+    """
+
+    law: ClassVar[str] = "shuffled"
+    clients_per_round: int
+    num_clients: int
+
+    @classmethod
+    def of(cls, problem: Problem, local_steps: int, size: int) -> Shuffled:  # noqa: ARG003
+        """At most `size` clients per round."""
+        return cls(clients_per_round=size, num_clients=len(problem.fleet))
+
+    @property
+    def cycle(self) -> int:
+        """Rounds until everyone has trained."""
+        return -(-self.num_clients // self.clients_per_round)
+
+    @property
+    def averaged(self) -> int:
+        """The models of a cycle."""
+        return self.cycle
+
+    def cohort(self, samples: FloatArray, seed: int, round_: int) -> Cohort:
+        """Who trains in this round; over a cycle the shares of a client average to its p_k."""
+        lap, place = divmod(round_ - 1, self.cycle)
+        ends = self._ends()
+        clients = np.sort(deal(seed, lap, self.num_clients)[ends[place] : ends[place + 1]])
+        return Cohort(clients, samples[clients] * (self.cycle / samples.sum()))
+
+    def round_cost(self, problem: Problem, local_steps: float) -> RoundCost:
+        """Each round is a uniform sample of its size, so Lemma 2 holds; the mean over a cycle."""
+        sizes, times = np.unique(np.diff(self._ends()), return_counts=True)
+        seconds = [round_time_s(problem.fleet, size, local_steps) for size in sizes.tolist()]
+        clients = self.num_clients / self.cycle
+        return RoundCost(
+            time_s=float(times @ seconds) / self.cycle,
+            energy_j=float(round_energy_j(problem.fleet, clients, local_steps)),
+            clients=clients,
+        )
+
+    def sampling_variance(self, problem: Problem) -> float:  # noqa: ARG002
+        """None: every client's data comes round in every cycle."""
+        return 0.0
+
+    def largest_share(self, problem: Problem) -> float:
+        """That of the client with the most data."""
+        return float(problem.data_shares.max()) * self.cycle
+
+    def problems(self, num_clients: int) -> list[str]:
+        """What keeps so many clients from training by this law."""
+        if self.num_clients != num_clients:
+            return [f"it is for {self.num_clients} clients, but there are {num_clients}."]
+        return clients_problems(self.clients_per_round, num_clients)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The law in numbers."""
+        return {
+            "law": self.law,
+            "clients_per_round": int(self.clients_per_round),
+            "num_clients": int(self.num_clients),
+        }
+
+    def _ends(self) -> list[int]:
+        """Where the rounds of a cycle begin and end in the deal, sizes as equal as can be."""
+        return [place * self.num_clients // self.cycle for place in range(self.cycle + 1)]

@@ -1,0 +1,220 @@
+"""Turns: groups of devices of like speed train one after the other, slow groups less often.
+
+In a cycle of L rounds group j trains m_j times, and an update of its client k counts p_k L / m_j,
+so over every cycle each client's data counts exactly by its share. Who is next follows credits
+(weighted round robin): every round each group earns m_j, and the group with the most trains and
+pays L.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+from typing import Any, ClassVar
+
+import numpy as np
+
+from fedplan.core.fleet import FloatArray, IntArray
+from fedplan.core.plan import GroupCost
+from fedplan.core.problem import Problem
+from fedplan.core.setting import Cohort, RoundCost
+from fedplan.errors import InputError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turns:
+    """Groups that take turns.
+
+    groups : the clients of each group, by number; nobody is in two.
+    visits : how often each group trains in a cycle.
+    earned : the credit of each group before round `since` + 1; 0 of a training that begins.
+
+    >>> law = Turns(groups=((0, 1, 2), (3,)), visits=(2, 1))
+    >>> [law.turn(round_) for round_ in (1, 2, 3, 4)]
+    [0, 1, 0, 0]
+    >>> law.cohort(np.array([1.0, 1.0, 1.0, 1.0]), seed=0, round_=2).shares.tolist()
+    [0.75]
+    """
+
+    law: ClassVar[str] = "turns"
+    clients_per_round: ClassVar[None] = None
+    groups: tuple[tuple[int, ...], ...]
+    visits: tuple[int, ...]
+    earned: tuple[int, ...] = ()
+    since: int = 0
+
+    def __post_init__(self) -> None:
+        problems = []
+        if not self.groups or not all(self.groups):
+            problems.append("every group needs a client, and a law by turns a group.")
+        if len(self.visits) != len(self.groups) or min(self.visits, default=0) < 1:
+            problems.append(
+                "`visits >= 1` must hold for each group, but got visits="
+                f"{self.visits} for {len(self.groups)} groups."
+            )
+        if self.earned and len(self.earned) != len(self.groups):
+            problems.append(f"earned must have {len(self.groups)} numbers, got {self.earned}.")
+        members = [client for group in self.groups for client in group]
+        if len(set(members)) < len(members):
+            problems.append("no client may be in two groups.")
+        if problems:
+            raise InputError(problems)
+
+    @classmethod
+    def of(cls, problem: Problem, local_steps: int, size: int) -> Turns:
+        """The cheapest cut into at most `size` groups."""
+        from fedplan.participation.grouping import Grouper  # which makes values of this class
+
+        if not 1 <= size <= len(problem.fleet):
+            raise InputError(
+                f"`1 <= groups <= num_clients` must hold, but got groups={size}, "
+                f"num_clients={len(problem.fleet)}."
+            )
+        grouping = Grouper(problem, local_steps).group(size)
+        if grouping is None:
+            raise InputError(
+                f"{size} groups cannot be made within the limits on clients per round."
+            )
+        return grouping.whole()
+
+    @property
+    def cycle(self) -> int:
+        """L: rounds of a cycle."""
+        return sum(self.visits)
+
+    @property
+    def averaged(self) -> int:
+        """As many models as there are groups: fewer swing, those of a whole cycle lag behind."""
+        return len(self.groups)
+
+    @property
+    def frequencies(self) -> tuple[float, ...]:
+        """P_j: the share of rounds in which each group trains."""
+        return tuple(times / self.cycle for times in self.visits)
+
+    def turn(self, round_: int) -> int:
+        """Which group trains in this round, rounds from 1 on."""
+        since = round_ - self.since
+        if not any(self.earned):
+            since = (since - 1) % self.cycle + 1  # credits are even again after a cycle
+        reach = self.cycle
+        while reach < since:
+            reach *= 2
+        return _order(self.visits, self.earned, reach)[since - 1]
+
+    def cohort(self, samples: FloatArray, seed: int, round_: int) -> Cohort:  # noqa: ARG002
+        """Who trains in this round: a whole group, the same for every seed."""
+        turn = self.turn(round_)
+        clients = np.array(self.groups[turn])
+        scale = self.cycle / (self.visits[turn] * samples.sum())
+        return Cohort(clients, samples[clients] * scale)
+
+    def round_cost(self, problem: Problem, local_steps: float) -> RoundCost:
+        """The mean over a cycle, exact: a round takes its group's slowest and all its joules."""
+        return cost_of_turns(self.group_costs(problem, local_steps))
+
+    def group_costs(self, problem: Problem, local_steps: float) -> tuple[GroupCost, ...]:
+        """What a round of each group takes."""
+        times = problem.fleet.round_times_s(local_steps)
+        joules = problem.fleet.round_energy_j(local_steps)
+        shares = problem.data_shares
+        starts = np.cumsum(problem.fleet.count) - problem.fleet.count
+        rows = []
+        for group, frequency in zip(self.groups, self.frequencies, strict=True):
+            entries = np.searchsorted(starts, np.array(group), "right") - 1
+            rows.append(
+                GroupCost.of(
+                    problem.objective,
+                    clients=len(group),
+                    data_share=float(shares[entries].sum()),
+                    frequency=frequency,
+                    time_s=float(times[entries].max()),
+                    energy_j=float(joules[entries].sum()),
+                )
+            )
+        return tuple(rows)
+
+    def sampling_variance(self, problem: Problem) -> float:  # noqa: ARG002
+        """None: every client's data comes round in every cycle."""
+        return 0.0
+
+    def largest_share(self, problem: Problem) -> float:
+        """That of the client with the most data for the turns that its group has."""
+        p = np.repeat(problem.data_shares, problem.fleet.count)
+        most = [float(p[list(group)].max()) for group in self.groups]
+        return max(share / often for share, often in zip(most, self.frequencies, strict=True))
+
+    def problems(self, num_clients: int) -> list[str]:
+        """What keeps so many clients from training by this law."""
+        largest = max(client for group in self.groups for client in group)
+        if largest < num_clients:
+            return []
+        return [f"client {largest} is in a group, but there are {num_clients} clients."]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The law in numbers and lists."""
+        return {
+            "law": self.law,
+            "groups": [list(group) for group in self.groups],
+            "visits": list(self.visits),
+            "earned": list(self.earned),
+            "since": self.since,
+        }
+
+    def continued(self, next_: Turns, samples: FloatArray, round_: int) -> Turns:
+        """The law to go on with after this round, where groups or visits have changed.
+
+        Credits stay with the clients that earned them, in proportion to their data: a group that
+        was about to train is still about to.
+        """
+        of_client = np.zeros(samples.size)
+        for group, credit in zip(self.groups, self._credits_after(round_), strict=True):
+            held = samples[list(group)]
+            of_client[list(group)] = held / (held.sum() or 1.0) * (credit / self.cycle)
+        earned = tuple(round(of_client[list(each)].sum() * next_.cycle) for each in next_.groups)
+        return Turns(groups=next_.groups, visits=next_.visits, earned=earned, since=round_)
+
+    def _credits_after(self, round_: int) -> IntArray:
+        earned = np.array(self.earned or [0] * len(self.groups))
+        visits = np.array(self.visits)
+        for done in range(self.since + 1, round_ + 1):
+            earned += visits
+            earned[self.turn(done)] -= self.cycle
+        return earned
+
+
+def cost_of_turns(rows: Sequence[GroupCost]) -> RoundCost:
+    """What a round takes on average where groups of these costs take turns."""
+    return RoundCost(
+        time_s=math.fsum(row.frequency * row.time_s for row in rows),
+        energy_j=math.fsum(row.frequency * row.energy_j for row in rows),
+        clients=math.fsum(row.frequency * row.clients for row in rows),
+    )
+
+
+def order_of_turns(visits: tuple[int, ...], rounds: int) -> tuple[int, ...]:
+    """Which group trains in each of the first rounds.
+
+    >>> order_of_turns((2, 1), 6)
+    (0, 1, 0, 0, 1, 0)
+    """
+    return _order(visits, (), rounds)
+
+
+@lru_cache(maxsize=64)
+def _order(visits: tuple[int, ...], earned: tuple[int, ...], length: int) -> tuple[int, ...]:
+    """The groups of so many rounds, from these credits on."""
+    return tuple(islice(_turns(visits, earned), length))
+
+
+def _turns(visits: tuple[int, ...], earned: tuple[int, ...]) -> Iterator[int]:
+    credit, cycle = list(earned or [0] * len(visits)), sum(visits)
+    while True:
+        for group, times in enumerate(visits):
+            credit[group] += times
+        best = max(range(len(visits)), key=credit.__getitem__)  # the first of equals
+        credit[best] -= cycle
+        yield best

@@ -1,0 +1,124 @@
+"""Uniform sampling, the paper's: K of N clients at random, and the round waits for the slowest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fedplan.core.fleet import Fleet, FloatArray
+from fedplan.core.problem import Problem
+from fedplan.core.setting import Cohort, RoundCost
+from fedplan.errors import InputError
+from fedplan.participation.draws import pick
+from fedplan.participation.rankings import rank
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Uniform:
+    """K clients, drawn anew every round without replacement; each counts by its data.
+
+    >>> clients, shares = Uniform(clients_per_round=2).cohort(np.array([1.0, 1.0, 2.0]), 0, 1)
+    >>> clients.size, float(shares.sum())
+    (2, 1.0)
+    """
+
+    law: ClassVar[str] = "uniform"
+    cycle: ClassVar[int] = 1
+    averaged: ClassVar[int] = 1
+    clients_per_round: int
+
+    @classmethod
+    def of(cls, problem: Problem, local_steps: int, size: int) -> Uniform:  # noqa: ARG003
+        """K = size."""
+        return cls(clients_per_round=size)
+
+    def cohort(self, samples: FloatArray, seed: int, round_: int) -> Cohort:
+        """Who trains in this round, and with which share of the update (Algorithm 1)."""
+        clients = pick(seed, round_, samples.size, self.clients_per_round)
+        held = samples[clients]
+        return Cohort(clients, held / (held.sum() or 1.0))
+
+    def round_cost(self, problem: Problem, local_steps: float) -> RoundCost:
+        """The expected slowest of K (Lemma 2) and the joules of K (Lemma 1)."""
+        clients = self.clients_per_round
+        return RoundCost(
+            time_s=round_time_s(problem.fleet, clients, local_steps),
+            energy_j=float(round_energy_j(problem.fleet, clients, local_steps)),
+            clients=clients,
+        )
+
+    def sampling_variance(self, problem: Problem) -> float:
+        """s(K) = (N - K) / (K (N - 1))."""
+        n, k = len(problem.fleet), self.clients_per_round
+        return (n - k) / (k * max(n - 1, 1))
+
+    def largest_share(self, problem: Problem) -> float:  # noqa: ARG002
+        """The shares of a round add up to 1."""
+        return 1.0
+
+    def problems(self, num_clients: int) -> list[str]:
+        """What keeps so many clients from training by this law."""
+        return clients_problems(self.clients_per_round, num_clients)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The law in numbers."""
+        return {"law": self.law, "clients_per_round": int(self.clients_per_round)}
+
+
+def round_time_s(fleet: Fleet, clients_per_round: int, local_steps: float) -> float:
+    """Expected seconds of one round, exact stragglers (Eq. 13).
+
+    >>> round_time_s(Fleet(step_time_s=[1.0, 2.0], comm_time_s=0.5), 2, local_steps=3)
+    6.5
+    """
+    check_setting(fleet, clients_per_round, local_steps)
+    if clients_per_round == 1:
+        return mean_round_time_s(fleet, local_steps)  # exactly so, and nothing need be ranked
+    slowest = rank(fleet, local_steps, min_clients_per_round=clients_per_round)
+    return float(slowest.round_time_s(clients_per_round)[0])
+
+
+def mean_round_time_s(fleet: Fleet, local_steps: float) -> float:
+    """The paper's approximation of a round's seconds, t_p E + t_m (Eq. 17): no straggler.
+
+    >>> mean_round_time_s(Fleet(step_time_s=[1.0, 2.0], comm_time_s=0.5), local_steps=3)
+    5.0
+    """
+    return fleet.mean("step_time_s") * local_steps + fleet.mean("comm_time_s")
+
+
+def round_energy_j(
+    fleet: Fleet, clients_per_round: ArrayLike, local_steps: ArrayLike
+) -> FloatArray:
+    """Expected joules of one round over all its clients, K (e_p E + e_m) (Lemma 1, Eq. 10).
+
+    >>> fleet = Fleet(step_time_s=1.0, comm_time_s=0.5, step_energy_j=[2.0, 4.0])
+    >>> float(round_energy_j(fleet, 2, local_steps=3))
+    18.0
+    """
+    steps = np.asarray(local_steps, dtype=np.float64)
+    per_client = fleet.mean("step_energy_j") * steps + fleet.mean("comm_energy_j")
+    return np.asarray(np.asarray(clients_per_round, dtype=np.float64) * per_client)
+
+
+def check_setting(fleet: Fleet, clients_per_round: int, local_steps: float) -> None:
+    """Refuse a (K, E) that this fleet cannot train with."""
+    problems = clients_problems(clients_per_round, len(fleet))
+    if local_steps < 1:
+        problems.append(f"`local_steps >= 1` must hold, but got local_steps={local_steps}.")
+    if problems:
+        raise InputError(problems)
+
+
+def clients_problems(clients_per_round: int, num_clients: int) -> list[str]:
+    """What is wrong with a number of clients per round."""
+    if 1 <= clients_per_round <= num_clients:
+        return []
+    return [
+        "`1 <= clients_per_round <= num_clients` must hold, but got "
+        f"clients_per_round={clients_per_round}, num_clients={num_clients}. "
+        "Lower clients_per_round or add devices."
+    ]

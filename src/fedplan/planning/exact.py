@@ -1,0 +1,320 @@
+"""The certified global integer optimum of the expected cost with exact stragglers.
+
+Outer approximation. At a fixed E the devices are ranked once (an *anchor*), and the expected
+slowest client is known exactly at some K (*knots*). Two facts turn that into a lower bound of the
+cost at every (K, E), in closed form:
+
+- the round time is convex in E, so the anchor's line step_s * E + comm_s lies below it at all E;
+- the round time is concave in K, so the chord between two knots lies below it at all K between.
+
+Stretches of K are bounded at once, by the time at their low end and the drift at their high end:
+time rises with K and drift falls. The smallest lower bound says what to look at next: its stretch
+is cut, its E becomes an anchor, or its K a knot. When every other bound exceeds the cost of a point
+known exactly, that point is the optimum and nothing is left to prove. Limits on time, energy and
+rounds are functions of the same shape, so the same bounds rule out what cannot meet them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedplan.convergence.bound import Bound, drift
+from fedplan.core.constraints import LIMIT_SLACK, Constraints
+from fedplan.core.fleet import Fleet, FloatArray, IntArray
+from fedplan.core.objective import Objective
+from fedplan.participation.rankings import remembering, step_and_comm_s
+from fedplan.planning.steps import (
+    best_integer_steps,
+    optimal_steps,
+    steps_range,
+    steps_within,
+    training_cost,
+)
+from fedplan.planning.surface import STEPS_A_DECADE, steps_ladder
+
+PRECISION = 1e-12  # relative; costs closer than this are equal in floating point
+_KNOT_WORK = 1 << 18  # devices weighed to know every K exactly; above it knots are spaced out
+_KNOT_RATIO = 1.15  # their spacing then: chords are within about 0.2% of the time
+_KNOTS_A_REFINEMENT = 5
+_FIRST_STRETCHES = 512
+_PIECES = 4  # a stretch is cut into
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Optimum:
+    """The optimum and its proof: no integer (K, E) costs less than `lower_bound`."""
+
+    clients_per_round: int
+    local_steps: int
+    cost: float
+    lower_bound: float
+
+    @property
+    def setting(self) -> tuple[int, int]:
+        """(K, E)."""
+        return self.clients_per_round, self.local_steps
+
+
+def minimise(
+    fleet: Fleet,
+    bound: Bound,
+    objective: Objective,
+    constraints: Constraints,
+    *,
+    target_gap: float = 1.0,
+) -> Optimum | None:
+    """The cheapest integer (K, E) of all; None where none meets the constraints.
+
+    Ranking the devices at the E that are looked at is most of the work: a fleet that remembers
+    it (`memory.remembering`) has the next problem solved sooner.
+
+    >>> fleet = Fleet(step_time_s=[0.1, 0.2, 0.4], comm_time_s=2.0)
+    >>> best = minimise(fleet, Bound(a0=1000.0, b0=1.0), Objective.weighted(0.0), Constraints())
+    >>> best.setting, best.cost == best.lower_bound
+    ((1, 12), True)
+    """
+    if fleet.memory is None:
+        fleet = remembering(fleet)
+    found = _Search(fleet, bound, objective, constraints, target_gap).run()
+    if found is None:
+        return None
+    cost, k, e = found
+    cost /= target_gap
+    # Every other point was discarded for a lower bound of at least `cost`, to PRECISION.
+    return Optimum(clients_per_round=k, local_steps=e, cost=cost, lower_bound=cost)
+
+
+@dataclass(slots=True)
+class _Anchor:
+    """One E with the devices ranked at it: exact at its knots, a lower bound everywhere else."""
+
+    fleet: Fleet
+    local_steps: int
+    knots: IntArray
+    lines: FloatArray = field(init=False)  # seconds of a step, and of communication, at the knots
+
+    def __post_init__(self) -> None:
+        self.lines = step_and_comm_s(self.fleet, self.knots, self.local_steps)
+
+    def add_knots(self, ks: IntArray) -> None:
+        self.knots = np.union1d(self.knots, ks)
+        self.lines = step_and_comm_s(self.fleet, self.knots, self.local_steps)
+
+
+class _Search:
+    """The search, with every total in units of a target gap of 1."""
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        bound: Bound,
+        objective: Objective,
+        constraints: Constraints,
+        target_gap: float,
+    ) -> None:
+        self.fleet, self.bound, self.objective = fleet, bound, objective
+        self.constraints = constraints
+        self.limit_scale = target_gap * (1 + LIMIT_SLACK)
+        self.steps_range = steps_range(constraints, bound)
+        self.energy_per_step = fleet.mean("step_energy_j")
+        self.energy_per_round = fleet.mean("comm_energy_j")
+        # Stretches of K still in play, by rising K: low[i] to high[i].
+        lowest, highest = constraints.clients_range(len(fleet))
+        self.low, self.high = _cut(np.array([lowest]), np.array([highest]), _FIRST_STRETCHES)
+        self.drift = drift(bound, self.high, len(fleet))
+        self.ladder = _ladder(lowest, highest)
+        self.anchors: list[_Anchor] = []  # by rising E
+        # One row an anchor, one column a stretch: lower bound of the cost, and the E it is at.
+        self.bounds = np.empty((0, self.low.size))
+        self.steps = np.empty((0, self.low.size), dtype=np.int64)
+        self.best: tuple[float, int, int] | None = None
+
+    def run(self) -> tuple[float, int, int] | None:
+        """Cost, K and E of the optimum."""
+        self._add_anchor(self._first_guess())
+        while True:
+            self._prune()
+            if not self.low.size:
+                break
+            row, column = np.unravel_index(np.argmin(self.bounds), self.bounds.shape)
+            # What keeps this stretch in play: its width, or what is not known at its low end?
+            low = int(self.low[column])
+            end = drift(self.bound, self.low[[column]], len(self.fleet))
+            (cost,), (steps,) = self._bounds_of(int(row), self.low[[column]], end)
+            if cost >= self._ceiling():
+                self._cut_stretches()
+            elif steps != self.anchors[row].local_steps:
+                self._add_anchor(int(steps))
+            else:
+                self._add_knots(int(row), low, int(self.high[column]))
+        return self.best
+
+    def _first_guess(self) -> int:
+        """E where the mean device would be best off at a middling K."""
+        fleet, objective = self.fleet, self.objective
+        k = float(np.sqrt(float(self.low[0]) * float(self.high[-1])))
+        per_step = objective.per_second * fleet.mean("step_time_s")
+        per_round = objective.per_second * fleet.mean("comm_time_s")
+        guess = optimal_steps(
+            per_step + objective.per_joule * k * self.energy_per_step,
+            per_round
+            + k * (objective.per_joule * self.energy_per_round + objective.per_client_round),
+            self.bound.a0,
+            self.drift[self.drift.size // 2],
+        )
+        # Where other questions begin too, the devices may be ranked already.
+        ladder = steps_ladder(*self.steps_range, STEPS_A_DECADE)
+        return int(ladder[np.argmin(np.abs(np.log(ladder / np.clip(guess, *self.steps_range))))])
+
+    def _add_anchor(self, local_steps: int) -> None:
+        knots = self._knots()
+        anchor = _Anchor(self.fleet, local_steps, knots)
+        row = sum(other.local_steps < local_steps for other in self.anchors)
+        self.anchors.insert(row, anchor)
+        self.bounds = _with_row(self.bounds, row)
+        self.steps = _with_row(self.steps, row)
+        self._record_exact(anchor, knots)
+        # The neighbours' stretch of E has shrunk too.
+        for changed in range(max(row - 1, 0), min(row + 2, len(self.anchors))):
+            self._bound(changed)
+
+    def _knots(self) -> IntArray:
+        single = np.array_equal(self.low, self.high)
+        if single and self.low.size * self.fleet.count.size <= _KNOT_WORK:
+            return self.low
+        first = np.searchsorted(self.ladder, self.low[0], "right") - 1
+        last = np.searchsorted(self.ladder, self.high[-1], "left")
+        return self.ladder[first : last + 1]
+
+    def _cut_stretches(self) -> None:
+        """Cut the stretches that hold the better half of what could still be gained."""
+        bounds = self.bounds.min(axis=0)
+        ceiling = bounds.min() * 1.01 if self.best is None else self.best[0]
+        chosen = bounds <= (bounds.min() + ceiling) / 2
+        pieces = _cut(self.low[chosen], self.high[chosen], _PIECES)
+        self.low = np.concatenate([self.low[~chosen], pieces[0]])
+        self.high = np.concatenate([self.high[~chosen], pieces[1]])
+        rising = np.argsort(self.low)
+        self.low, self.high = self.low[rising], self.high[rising]
+        self.drift = drift(self.bound, self.high, len(self.fleet))
+        self.bounds = np.empty((len(self.anchors), self.low.size))
+        self.steps = np.empty(self.bounds.shape, dtype=np.int64)
+        for row in range(len(self.anchors)):
+            self._bound(row)
+
+    def _add_knots(self, row: int, *ks: int) -> None:
+        anchor = self.anchors[row]
+        spread = np.linspace(0, self.low.size - 1, _KNOTS_A_REFINEMENT).astype(np.int64)
+        knots = np.union1d(self.low[spread], ks)
+        anchor.add_knots(knots)
+        self._record_exact(anchor, knots)
+        self._bound(row)
+
+    def _cost_line(
+        self, ks: IntArray, step_s: FloatArray, comm_s: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """What a local step and a round cost, given who is slowest."""
+        objective = self.objective
+        per_step = objective.per_second * step_s + ks * (objective.per_joule * self.energy_per_step)
+        per_client = objective.per_joule * self.energy_per_round + objective.per_client_round
+        return per_step, objective.per_second * comm_s + ks * per_client
+
+    def _limited_lines(
+        self, ks: IntArray, step_s: FloatArray, comm_s: FloatArray
+    ) -> Iterator[tuple[FloatArray, FloatArray, float]]:
+        """Each limited total: its amount a step, a round, and the most it may come to."""
+        limits, scale = self.constraints, self.limit_scale
+        if limits.deadline_s is not None:
+            yield step_s, comm_s, limits.deadline_s * scale
+        if limits.energy_budget_j is not None:
+            clients = ks.astype(np.float64)
+            per_step, per_round = clients * self.energy_per_step, clients * self.energy_per_round
+            yield per_step, per_round, limits.energy_budget_j * scale
+        if limits.max_rounds is not None:
+            yield np.zeros(ks.size), np.ones(ks.size), limits.max_rounds * scale
+
+    def _bound(self, row: int) -> None:
+        """Lower bound of the cost of every stretch of K over this anchor's stretch of E."""
+        self.bounds[row], self.steps[row] = self._bounds_of(row, self.low, self.drift)
+
+    def _bounds_of(self, row: int, ks: IntArray, drifts: FloatArray) -> tuple[FloatArray, IntArray]:
+        """The same with the times of these K and these drifts, and the E it is at."""
+        a0, anchor = self.bound.a0, self.anchors[row]
+        first, last = self._stretch(row)
+        low, high = np.full(ks.size, first), np.full(ks.size, last)
+        step_s, comm_s = (np.interp(ks, anchor.knots, line) for line in anchor.lines)
+        per_step, per_round = self._cost_line(ks, step_s, comm_s)
+        for step, round_, limit in self._limited_lines(ks, step_s, comm_s):
+            fit_low, fit_high = steps_within(step, round_, a0, drifts, limit, first, last)
+            low, high = np.maximum(low, fit_low), np.minimum(high, fit_high)
+        possible = low <= high
+        low, high = np.where(possible, low, first), np.where(possible, high, first)
+        steps = best_integer_steps(per_step, per_round, a0, drifts, low, high)
+        cost = training_cost(per_step, per_round, a0, drifts, steps)
+        return np.where(possible, cost, np.inf), steps
+
+    def _stretch(self, row: int) -> tuple[int, int]:
+        """The integers E nearest to this anchor, in ratio."""
+
+        def between(left: int) -> int:
+            lower, upper = self.anchors[left].local_steps, self.anchors[left + 1].local_steps
+            return int(np.sqrt(lower * upper))
+
+        lowest, highest = self.steps_range
+        first = lowest if row == 0 else between(row - 1) + 1
+        last = highest if row == len(self.anchors) - 1 else between(row)
+        return first, last
+
+    def _record_exact(self, anchor: _Anchor, ks: IntArray) -> None:
+        """Keep the cheapest point known exactly that meets every limit."""
+        a0, n = self.bound.a0, len(self.fleet)
+        where = np.searchsorted(anchor.knots, ks)
+        spread = drift(self.bound, ks, n)
+        known = ks, *anchor.lines[:, where]
+        cost = training_cost(*self._cost_line(*known), a0, spread, anchor.local_steps)
+        for per_step, per_round, limit in self._limited_lines(*known):
+            total = training_cost(per_step, per_round, a0, spread, anchor.local_steps)
+            cost = np.where(total <= limit, cost, np.inf)
+        position = int(np.argmin(cost))
+        found = (float(cost[position]), int(ks[position]), anchor.local_steps)
+        if np.isfinite(found[0]) and (self.best is None or found < self.best):
+            self.best = found
+
+    def _ceiling(self) -> float:
+        """What a point must cost less than to be of interest."""
+        return np.inf if self.best is None else self.best[0] * (1 - PRECISION)
+
+    def _prune(self) -> None:
+        """Drop every stretch of K that cannot beat the best known point."""
+        keep = self.bounds.min(axis=0) < self._ceiling()
+        if not keep.all():
+            self.low, self.high, self.drift = self.low[keep], self.high[keep], self.drift[keep]
+            self.bounds, self.steps = self.bounds[:, keep], self.steps[:, keep]
+
+
+def _ladder(lowest: int, highest: int) -> IntArray:
+    """K spaced by ratio, the same for every range but for its ends, so that they are met again."""
+    size = int(np.log(highest) / np.log(_KNOT_RATIO)) + 1
+    ladder = np.rint(_KNOT_RATIO ** np.arange(size)).astype(np.int64)
+    inside = ladder[(lowest < ladder) & (ladder < highest)]
+    return np.unique(np.concatenate([[lowest], inside, [highest]]))
+
+
+def _with_row(rows: NDArray[Any], position: int) -> NDArray[Any]:
+    """The same rows and a new one, to be filled in."""
+    new = np.empty((1, rows.shape[1]), dtype=rows.dtype)
+    return np.concatenate([rows[:position], new, rows[position:]])
+
+
+def _cut(low: IntArray, high: IntArray, pieces: int) -> tuple[IntArray, IntArray]:
+    """Cut each stretch of integers into at most `pieces`, in ratio; single integers stay whole."""
+    share = np.arange(pieces + 1) / pieces
+    start, end = low[:, np.newaxis].astype(np.float64), (high[:, np.newaxis] + 1).astype(np.float64)
+    edges = np.rint(start * (end / start) ** share).astype(np.int64)
+    whole = edges[:, 1:] > edges[:, :-1]
+    return edges[:, :-1][whole], edges[:, 1:][whole] - 1

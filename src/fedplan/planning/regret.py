@@ -1,0 +1,144 @@
+"""Regret over a lattice of (K, E): its table, exact, and a sketch that bounds it from below."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fedplan.convergence.bound import Bound, drift
+from fedplan.core.constraints import Constraints
+from fedplan.core.fleet import Fleet, FloatArray, IntArray
+from fedplan.core.objective import Objective
+from fedplan.participation.rankings import step_and_comm_s
+from fedplan.participation.uniform import round_energy_j
+from fedplan.planning.exact import Optimum, minimise
+from fedplan.planning.surface import upper_quantile
+
+_CHUNK = 1 << 22  # costs held at a time
+
+
+def rounds_needed(
+    bounds: Sequence[Bound], ks: IntArray, es: IntArray, num_clients: int
+) -> FloatArray:
+    """Rounds needed for a gap of 1; bound x K x E."""
+    a0 = np.array([bound.a0 for bound in bounds])[:, np.newaxis, np.newaxis]
+    drifts = np.stack([drift(bound, ks, num_clients) for bound in bounds])[:, :, np.newaxis]
+    return np.asarray(a0 / es + drifts * es)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What regret is asked for."""
+
+    fleet: Fleet
+    bounds: Sequence[Bound]
+    objective: Objective
+    constraints: Constraints
+    target_gap: float
+    quantile: float
+
+    def solve(self, bound: Bound) -> Optimum | None:
+        """The optimum if this bound were true."""
+        return minimise(
+            self.fleet, bound, self.objective, self.constraints, target_gap=self.target_gap
+        )
+
+    def cost_of_round(self, ks: IntArray, es: IntArray, seconds: FloatArray) -> FloatArray:
+        """What a round of this many seconds costs; K x E."""
+        k = ks[:, np.newaxis]
+        return self.objective.of_round(seconds, round_energy_j(self.fleet, k, es), k)
+
+
+class Table:
+    """Costs of a lattice of (K, E) under every bound, by the seconds of its rounds."""
+
+    def __init__(self, case: Case, ks: IntArray, es: IntArray, seconds: FloatArray) -> None:
+        self.case, self.ks, self.es, self.seconds = case, ks, es, seconds
+        self.per_round = case.cost_of_round(ks, es, seconds)
+
+    def _row_chunks(self) -> list[slice]:
+        rows = max(1, _CHUNK // (len(self.case.bounds) * self.es.size))
+        return [slice(start, start + rows) for start in range(0, self.ks.size, rows)]
+
+    def _costs(self, rows: slice) -> FloatArray:
+        """Cost under every bound, infinite where the limits fail too often; bound x K x E."""
+        case, ks = self.case, self.ks[rows]
+        rounds = rounds_needed(case.bounds, ks, self.es, len(case.fleet)) / case.target_gap
+        costs = self.per_round[rows] * rounds
+        if case.constraints.limits_totals:
+            joules = round_energy_j(case.fleet, ks[:, np.newaxis], self.es)
+            met = case.constraints.met(self.seconds[rows] * rounds, joules * rounds, rounds)
+            costs[:, met.mean(axis=0) < case.quantile - 1e-12] = np.inf
+        return costs
+
+    def lowest_costs(self) -> FloatArray:
+        """The lowest cost under each bound, infinite where nothing meets the limits."""
+        chunks = [self._costs(rows).min(axis=(1, 2)) for rows in self._row_chunks()]
+        return np.asarray(np.min(chunks, axis=0))
+
+    def optima(self) -> FloatArray | None:
+        """The lowest cost under each bound; None where nothing meets the limits."""
+        lowest = self.lowest_costs()
+        return lowest if np.isfinite(lowest).all() else None
+
+    def cheapest(self) -> list[tuple[int, int]]:
+        """Row and column of the lowest cost under each bound."""
+        costs = self._costs(slice(None))
+        places = costs.reshape(costs.shape[0], -1).argmin(axis=1)
+        rows, columns = np.unravel_index(places, self.per_round.shape)
+        return list(zip(rows.tolist(), columns.tolist(), strict=True))
+
+    def regrets(self, optima: FloatArray) -> FloatArray:
+        """The quantile over the bounds of each (K, E)'s regret; K x E."""
+        return np.concatenate(
+            [
+                upper_quantile(self._costs(rows) / optima[:, None, None] - 1.0, self.case.quantile)
+                for rows in self._row_chunks()
+            ]
+        )
+
+    def least_regret(self, optima: FloatArray) -> tuple[float, tuple[int, int]]:
+        """The smallest regret, and its (K, E)."""
+        regrets = self.regrets(optima)
+        row, column = np.unravel_index(np.argmin(regrets), regrets.shape)
+        return float(regrets[row, column]), (int(self.ks[row]), int(self.es[column]))
+
+
+class Sketch:
+    """What rounds take at least at any (K, E), from who is slowest on a lattice.
+
+    The time of a round is convex in E, so it lies above the lines of the E next to it that were
+    looked at, and concave in K, so these lines may be taken from chords. On the
+    lattice it is exact.
+    """
+
+    def __init__(self, case: Case, ks: IntArray, es: IntArray) -> None:
+        self.case, self.ks, self.es = case, ks, es
+        # Seconds of a step and of communication of the slowest; 2 x E x K.
+        self.lines = np.stack([step_and_comm_s(case.fleet, ks, e) for e in es.tolist()], axis=1)
+
+    def seconds_at_least(self, ks: IntArray, es: IntArray) -> FloatArray:
+        """K x E."""
+        chords = np.array([[np.interp(ks, self.ks, at) for at in line] for line in self.lines])
+        above = np.minimum(np.searchsorted(self.es, es), self.es.size - 1)
+        step_s, comm_s = chords[:, [above, np.maximum(above - 1, 0)]]
+        return np.asarray((step_s * es[:, np.newaxis] + comm_s).max(axis=0).T)
+
+    def regret_at_least(self, ks: IntArray, es: IntArray, optima: FloatArray) -> float:
+        """A regret no integer (K, E) beats, from the first to the last K and E.
+
+        Cells cover all of them. From (K1, E1) to (K2, E2) a round costs least at K1, cost / E
+        falls with E, cost * E rises with E, and drift falls with K: that bounds both terms.
+        """
+        case = self.case
+        last_k, last_e = (np.append(first[1:] - 1, first[-1]) for first in (ks, es))
+        falling = case.cost_of_round(ks, last_e, self.seconds_at_least(ks, last_e)) / last_e
+        rising = case.cost_of_round(ks, es, self.seconds_at_least(ks, es)) * es
+        costs = [
+            bound.a0 * falling + drift(bound, last_k, len(case.fleet))[:, np.newaxis] * rising
+            for bound in case.bounds
+        ]
+        ratios = np.stack(costs) / (case.target_gap * optima[:, None, None])
+        return max(0.0, float(upper_quantile(ratios, case.quantile).min()) - 1.0)

@@ -1,0 +1,49 @@
+"""Rounds of a law: from what is known of convergence to how long training by it takes."""
+
+from __future__ import annotations
+
+from fedplan.convergence.bound import Bound
+from fedplan.convergence.saturation import Saturation
+from fedplan.core.problem import Problem
+from fedplan.core.setting import Participation
+
+Convergence = Bound | Saturation
+
+# Rounds that taking turns adds, as a share: this times the square of groups over rounds. Measured
+# (`reproduction/participation.py`): an order that repeats makes an error of second order.
+TURNS_COST = 1.2
+
+
+def rounds_of_turns(
+    full_rounds: float, num_groups: int, num_clients: int, sampling_rounds: float
+) -> float:
+    """Rounds where so many groups take turns, from those that all clients at once would need.
+
+    Many groups in few rounds come round hardly once: then turns are as noisy as drawing as many
+    clients at random, which adds `sampling_rounds` times s(N / J), and never noisier.
+
+    >>> rounds_of_turns(100.0, 1, 50, 100.0), round(rounds_of_turns(100.0, 11, 50, 100.0), 1)
+    (100.0, 101.2)
+    >>> round(rounds_of_turns(10.0, 50, 50, 10.0), 1)
+    20.0
+    """
+    in_turn = full_rounds * TURNS_COST * ((num_groups - 1) / full_rounds) ** 2
+    clients = num_clients / num_groups
+    drawn = sampling_rounds * (num_clients - clients) / (clients * max(num_clients - 1, 1))
+    return full_rounds + min(in_turn, drawn)
+
+
+def expected_rounds(
+    convergence: Convergence,
+    problem: Problem,
+    participation: Participation,
+    local_steps: int,
+    *,
+    target_gap: float = 1.0,
+) -> float:
+    """Rounds to the target by any law: those of all clients, the law's noise, and its cycle."""
+    full = float(convergence.full_rounds(local_steps)) / target_gap
+    noise = float(convergence.sampling_rounds(local_steps)) / target_gap
+    if participation.averaged > 1:
+        return rounds_of_turns(full, participation.averaged, len(problem.fleet), noise)
+    return full + noise * participation.sampling_variance(problem)

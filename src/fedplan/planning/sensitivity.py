@@ -1,0 +1,141 @@
+"""Sensitivity: what it costs to be wrong about the bound, the devices or the weight."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from fedplan.convergence.bound import Bound
+from fedplan.convergence.estimation import Estimate, what_is_known
+from fedplan.convergence.saturation import Saturation
+from fedplan.core.fleet import Fleet
+from fedplan.core.objective import Objective
+from fedplan.core.plan import Plan
+from fedplan.core.prediction import Prediction
+from fedplan.core.problem import Problem
+from fedplan.core.setting import Setting
+from fedplan.notebook import Rows
+from fedplan.participation import LAWS, uniform
+from fedplan.planning.by_law import plan_by_law, price_setting
+from fedplan.planning.exact import minimise
+from fedplan.planning.rounds import Convergence
+from fedplan.planning.turns import plan_turns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhatIf:
+    """If the truth were otherwise: its own best setting, and the plan's regret against that.
+
+    clients_per_round is None where groups take turns.
+    """
+
+    name: str
+    clients_per_round: int | None
+    local_steps: int
+    regret: float
+
+
+def sensitivity(
+    problem: Problem,
+    convergence: Bound | Estimate | Saturation,
+    plan: Plan,
+    *,
+    plausible: Sequence[Bound] = (),
+) -> Rows[WhatIf]:
+    """How much the plan would lose if something assumed were not so.
+
+    Pass what `make_plan` was given. The bound is moved to every plausible one, or where there is
+    none each coefficient is halved and doubled, as is the saturation; communication time is halved
+    and doubled against step time; the energy weight, where that is what was given, is moved by 0.1
+    either way. Ranges of K and E stay, limits on totals do not: regret is about the choice, not
+    about a limit that the truth would break.
+
+    >>> from fedplan.planning.making import make_plan
+    >>> fleet = Fleet(step_time_s=[0.1, 0.2, 0.4], comm_time_s=2.0, step_energy_j=0.5)
+    >>> problem = Problem(fleet=fleet, objective=Objective.weighted(0.2))
+    >>> bound = Bound(a0=1000.0, b0=1.0)
+    >>> plan = make_plan(problem, bound)
+    >>> all(case.regret >= 0 for case in sensitivity(problem, bound, plan))
+    True
+    """
+    known: Convergence
+    truths: list[tuple[str, Convergence]] = []
+    if isinstance(convergence, Saturation):
+        known = convergence
+        for factor, word in ((0.5, "half"), (2.0, "twice")):
+            moved = replace(convergence, saturation=convergence.saturation * factor)
+            truths.append((f"saturation {word} as large", moved))
+    else:
+        known, estimated, limits = what_is_known(convergence, problem.limits)
+        problem = replace(problem, limits=limits)
+        truths += other_bounds(known, plausible or estimated)
+    problem = replace(problem, limits=problem.limits.ranges_only())
+    law = plan.participation
+    if not price_setting(problem, known, plan.setting).cost:
+        return Rows((), WhatIf)  # nothing costs anything, so nothing can be lost
+    cases = [(name, problem, truth) for name, truth in truths]
+    for factor, word in ((0.5, "fast"), (2.0, "slow")):
+        fleet = slower_communication(problem.fleet, factor)
+        cases.append((f"communication twice as {word}", replace(problem, fleet=fleet), known))
+    if (weight := problem.objective.energy_weight) is not None:
+        for other in sorted({max(0.0, weight - 0.1), min(1.0, weight + 0.1)} - {weight}):
+            weighted = replace(problem, objective=Objective.weighted(other))
+            cases.append((f"energy weight {other:.2g}", weighted, known))
+    return Rows(
+        (_what_if(name, asked, truth, law, plan.setting) for name, asked, truth in cases), WhatIf
+    )
+
+
+def _what_if(name: str, problem: Problem, truth: Convergence, law: str, planned: Setting) -> WhatIf:
+    paid = price_setting(problem, truth, planned).cost
+    best = _best(problem, truth, law) or price_setting(problem, truth, planned)
+    regret = max(0.0, paid / best.cost - 1.0) if best.cost else 0.0
+    return WhatIf(
+        name=name,
+        clients_per_round=best.clients_per_round,
+        local_steps=best.local_steps,
+        regret=regret,
+    )
+
+
+def _best(problem: Problem, truth: Convergence, law: str) -> Prediction | None:
+    """What the law's own best setting would cost."""
+    if law == "uniform" and isinstance(truth, Bound):
+        found = minimise(problem.fleet, truth, problem.objective, problem.limits)
+        return None if found is None else price_setting(problem, truth, uniform(*found.setting))
+    if law == "turns":
+        choice = plan_turns(problem, truth)
+        return None if choice is None else choice.prediction
+    other = plan_by_law(problem, truth, LAWS[law])
+    return None if other is None else other.prediction
+
+
+def other_bounds(bound: Bound, plausible: Sequence[Bound]) -> list[tuple[str, Bound]]:
+    """What the bound may be instead: the plausible ones, or each coefficient halved and doubled.
+
+    >>> [name for name, _ in other_bounds(Bound(a0=100.0, b0=1.0, c0=0.0), ())][:2]
+    ['a0 half as large', 'a0 twice as large']
+    """
+    if plausible:
+        named = {f"a0={b.a0:.4g}, b0={b.b0:.4g}, c0={b.c0:.4g}": b for b in plausible if b != bound}
+        return list(named.items())
+    moved = []
+    for name in ("a0", "b0", "c0"):
+        for factor, word in ((0.5, "half"), (2.0, "twice")):
+            values = {"a0": bound.a0, "b0": bound.b0, "c0": bound.c0}
+            if values[name]:
+                values[name] *= factor
+                moved.append((f"{name} {word} as large", Bound(**values)))
+    return moved
+
+
+def slower_communication(fleet: Fleet, factor: float) -> Fleet:
+    """The same devices, whose model exchange takes this many times as long."""
+    return Fleet(
+        step_time_s=fleet.step_time_s,
+        comm_time_s=fleet.comm_time_s * factor,
+        step_energy_j=fleet.step_energy_j,
+        comm_energy_j=fleet.comm_energy_j,
+        samples=fleet.samples,
+        count=fleet.count,
+    )

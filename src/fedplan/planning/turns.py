@@ -1,0 +1,255 @@
+"""Plans by turns: groups, how often each trains, and local steps, chosen together.
+
+At a number of local steps the devices are cut into every likely number of groups, and the cheapest
+is kept: more groups wait less, and add rounds. For these groups the best number of steps has a
+closed form, at which devices are grouped again, until the steps stay.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from fedplan.convergence.bound import Bound
+from fedplan.convergence.saturation import SAMPLING
+from fedplan.core.constraints import MAX_STEPS, Constraints
+from fedplan.core.fleet import QUANTITIES, Fleet
+from fedplan.core.order import rising_order
+from fedplan.core.prediction import Prediction
+from fedplan.core.problem import Problem
+from fedplan.errors import InputError
+from fedplan.participation.grouping import Grouper, Grouping
+from fedplan.planning.rounds import Convergence, rounds_of_turns
+from fedplan.planning.steps import best_integer_steps, steps_range
+
+# Groups for each round that all clients would need, so that a cycle comes round a few times in a
+# training. With more, Setup 3 needs more rounds than foretold (`reproduction/participation.md`).
+MOST_GROUPS = 1 / 3
+
+_REPEATS = 4  # regroupings at most: two or three are the rule
+_STEPS_TRIED = 24  # numbers of local steps looked at where a limit on totals binds
+_STRIDE = 1.3  # from one number of groups to the next: the cost is flat around its least
+_MOST_GROUPS = 256  # more take long to find, and save little
+_PATIENCE = 2  # numbers of groups that may be worse before the search ends
+_MANY = 8192  # devices; of more, so many stand for all while steps and groups are looked for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TurnsChoice:
+    """Groups and local steps, and what training with them is expected to take."""
+
+    grouping: Grouping
+    prediction: Prediction
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rounds:
+    """Rounds at one E: those of all clients, and those that drawing a single one would add."""
+
+    full: float
+    sampling: float
+
+    @classmethod
+    def at(cls, convergence: Convergence, local_steps: int, target_gap: float = 1.0) -> Rounds:
+        """What is known of this many local steps."""
+        return cls(
+            full=float(convergence.full_rounds(local_steps)) / target_gap,
+            sampling=float(convergence.sampling_rounds(local_steps)) / target_gap,
+        )
+
+    def of(self, grouping: Grouping) -> float:
+        """Rounds where these groups take turns."""
+        groups, clients = len(grouping.visits), len(grouping.problem.fleet)
+        return rounds_of_turns(self.full, groups, clients, self.sampling)
+
+
+def choose_groups(problem: Problem, local_steps: int, rounds: float) -> Grouping:
+    """The number of groups that trains at the lowest cost, where all clients need these rounds.
+
+    >>> fleet = Fleet(step_time_s=[1.0, 1.1, 8.0, 9.0], comm_time_s=0.0)
+    >>> choose_groups(Problem(fleet=fleet), 1, rounds=100.0).whole().groups
+    ((0, 1), (2, 3))
+    """
+    check_group_sizes(problem)
+    return _cheapest(problem, local_steps, Rounds(full=rounds, sampling=SAMPLING * rounds))
+
+
+def _cheapest(problem: Problem, local_steps: int, rounds: Rounds) -> Grouping:
+    return min(
+        _groupings(problem, local_steps, rounds), key=lambda one: _training_cost(one, rounds)
+    )
+
+
+def group_sizes_fit(problem: Problem) -> bool:
+    """Whether all clients can be in groups of the sizes that the limits allow."""
+    n = len(problem.fleet)
+    low, high = problem.limits.clients_range(n)
+    return -(-n // high) <= n // low
+
+
+def check_group_sizes(problem: Problem) -> None:
+    """Refuse limits on clients per round that no groups can keep to."""
+    if not group_sizes_fit(problem):
+        low, high = problem.limits.clients_range(len(problem.fleet))
+        raise InputError(
+            f"{len(problem.fleet):,} clients cannot be cut into groups of {low:,} to {high:,}. "
+            "Widen min_clients_per_round and max_clients_per_round."
+        )
+
+
+def _training_cost(grouping: Grouping, rounds: Rounds) -> float:
+    """What training costs; seconds where nothing costs anything."""
+    cost = grouping.round_cost
+    objective = grouping.problem.objective
+    paid = float(objective.of_round(cost.time_s, cost.energy_j, cost.clients))
+    return (paid or cost.time_s) * rounds.of(grouping)
+
+
+def _groupings(problem: Problem, local_steps: float, rounds: Rounds) -> Iterator[Grouping]:
+    """Cuts into more and more groups, until more have not paid for a while."""
+    grouper = Grouper(problem, local_steps)
+    fewest, most = grouper.range
+    most = max(fewest, min(most, _MOST_GROUPS, int(rounds.full * MOST_GROUPS)))
+    best, worse, number = math.inf, 0, fewest
+    while number <= most and worse < _PATIENCE:
+        found = grouper.group(number)
+        if found is not None:
+            cost = _training_cost(found, rounds)
+            worse = 0 if cost < best else worse + 1
+            best = min(best, cost)
+            yield found
+        following = max(number + 1, int(number * _STRIDE))
+        number = most if number < most < following else following
+
+
+def plan_turns(
+    problem: Problem, convergence: Convergence, *, target_gap: float = 1.0
+) -> TurnsChoice | None:
+    """The cheapest groups and local steps; None where nothing meets the limits."""
+    low, high = turns_steps_range(problem.limits, convergence)
+    chosen = _unlimited(problem, convergence, target_gap, low, high)
+    if problem.limits.are_met_by(chosen.prediction):
+        return chosen
+    allowed = [
+        choice
+        for choice in _all_choices(problem, convergence, target_gap, low, high)
+        if problem.limits.are_met_by(choice.prediction)
+    ]
+    return min(allowed, key=lambda choice: choice.prediction.cost, default=None)
+
+
+def least_of_turns(
+    problem: Problem, convergence: Convergence, *, target_gap: float = 1.0
+) -> dict[str, Prediction]:
+    """The least of each limited total that turns can reach."""
+    low, high = turns_steps_range(problem.limits, convergence)
+    found = [
+        choice.prediction for choice in _all_choices(problem, convergence, target_gap, low, high)
+    ]
+    totals = {
+        "deadline_s": lambda one: one.time_s,
+        "energy_budget_j": lambda one: one.energy_j,
+        "max_rounds": lambda one: one.expected_rounds,
+    }
+    return {
+        name: min(found, key=total)
+        for name, total in totals.items()
+        if getattr(problem.limits, name) is not None
+    }
+
+
+def turns_steps_range(limits: Constraints, convergence: Convergence) -> tuple[int, int]:
+    """Smallest and largest E worth looking at."""
+    if isinstance(convergence, Bound):
+        return steps_range(limits, convergence)
+    lowest = limits.min_local_steps or 1
+    return lowest, max(lowest, limits.max_local_steps or MAX_STEPS)
+
+
+def _unlimited(
+    problem: Problem, convergence: Convergence, target_gap: float, low: int, high: int
+) -> TurnsChoice:
+    """The cheapest choice, limits on totals aside: steps and groups by turns, until they stay."""
+    whole, problem = problem, thinned(problem)
+    fleet = problem.fleet
+    balance = fleet.mean("comm_time_s") / fleet.mean("step_time_s")
+    steps = int(np.clip(round(balance), low, min(high, max(low, 1000))))
+    seen: dict[int, TurnsChoice] = {}
+    for _ in range(_REPEATS):
+        if steps in seen:
+            break
+        rounds = Rounds.at(convergence, steps, target_gap)
+        grouping = _cheapest(problem, steps, rounds)
+        seen[steps] = TurnsChoice(
+            grouping=grouping, prediction=_prediction(grouping, steps, rounds)
+        )
+        steps = _best_steps(convergence, *grouping.line(), low, high)
+    best = min(seen.values(), key=lambda choice: choice.prediction.cost)
+    if whole is problem:
+        return best
+    steps, number = best.prediction.local_steps, len(best.grouping.visits)
+    rounds = Rounds.at(convergence, steps, target_gap)
+    grouping = Grouper(whole, steps).group(number) or _cheapest(whole, steps, rounds)
+    return TurnsChoice(grouping=grouping, prediction=_prediction(grouping, steps, rounds))
+
+
+def thinned(problem: Problem) -> Problem:
+    """The same question with fewer devices, each of which stands for some of like speed."""
+    fleet = problem.fleet
+    if fleet.count.size <= _MANY or not fleet.is_ungrouped:
+        return problem
+    balance = fleet.mean("comm_time_s") / fleet.mean("step_time_s")
+    order = rising_order(fleet.round_times_s(balance))
+    stands_for = -(-order.size // _MANY)
+    kept = order[stands_for // 2 :: stands_for]
+    columns = {name: getattr(fleet, name)[kept] for name in (*QUANTITIES, "samples")}
+    return replace(problem, fleet=Fleet(**columns, count=stands_for))
+
+
+def _best_steps(
+    convergence: Convergence, per_step: float, per_round: float, low: int, high: int
+) -> int:
+    if isinstance(convergence, Bound):
+        return int(
+            best_integer_steps(per_step, per_round, convergence.a0, convergence.b0, low, high)
+        )
+    wanted = convergence.best_steps(per_step, per_round)
+    if wanted > MAX_STEPS and high == MAX_STEPS:
+        raise InputError(
+            "local steps cost nothing by these weights, so that more of them help without end. "
+            "Give max_local_steps."
+        )
+    below = int(np.clip(math.floor(min(wanted, high)), low, high))
+    return min(
+        (below, min(below + 1, high)),
+        key=lambda e: (per_step * e + per_round) * float(convergence.full_rounds(e)),
+    )
+
+
+def _all_choices(
+    problem: Problem, convergence: Convergence, target_gap: float, low: int, high: int
+) -> Iterator[TurnsChoice]:
+    """Choices over a ladder of steps and every likely number of groups."""
+    balance = problem.fleet.mean("comm_time_s") / problem.fleet.mean("step_time_s")
+    furthest = int(np.clip(100 * max(balance, 10.0), low, high))
+    ladder = np.unique(np.rint(np.geomspace(low, furthest, _STEPS_TRIED)).astype(int))
+    for steps in ladder.tolist():
+        rounds = Rounds.at(convergence, steps, target_gap)
+        for grouping in _groupings(problem, steps, rounds):
+            yield TurnsChoice(grouping=grouping, prediction=_prediction(grouping, steps, rounds))
+
+
+def _prediction(grouping: Grouping, steps: int, known: Rounds) -> Prediction:
+    rounds, cost = known.of(grouping), grouping.round_cost
+    paid = grouping.problem.objective.of_round(cost.time_s, cost.energy_j, cost.clients)
+    return Prediction(
+        clients_per_round=None,
+        local_steps=steps,
+        expected_rounds=rounds,
+        time_s=cost.time_s * rounds,
+        energy_j=cost.energy_j * rounds,
+        cost=float(paid) * rounds,
+    )

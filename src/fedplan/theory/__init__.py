@@ -1,1 +1,0 @@
-"""The mathematics: pure functions over frozen values; numpy and scipy only."""
