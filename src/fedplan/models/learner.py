@@ -39,12 +39,14 @@ class Learner(Protocol):
         rate: float,
         seed: int,
         round_: int,
+        halfway: FloatArray | None = None,
     ) -> None:
         """Move `weights` by sum over k of shares_k * (w_k - weights), in place.
 
         w_k are the weights of client k of the cohort after its local steps of SGD from `weights`,
         each on a fresh uniform batch without replacement. Its draws depend on (seed, round,
-        client) alone.
+        client) alone. Where `halfway` is given, it is set to what `weights` would have become if
+        every client had stopped after local_steps // 2 steps.
         """
         ...
 
@@ -75,6 +77,9 @@ def stratified_rows(labels: IntArray, count: int) -> IntArray:
         wanted = min(rows.size, max(1, round(rows.size * count / labels.size)))
         chosen.append(rows[((np.arange(wanted) + 0.5) * rows.size / wanted).astype(np.int64)])
     return np.sort(np.concatenate(chosen))
+
+
+NOWHERE = np.zeros(0, dtype=np.float32)  # for kernels: no half-way weights are wanted
 
 
 def check_batch_size(batch_size: int) -> None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from fedplan.errors import InputError
 from fedplan.models.convolution import SIDE
-from fedplan.models.learner import FloatArray, IntArray, check_batch_size
+from fedplan.models.learner import NOWHERE, FloatArray, IntArray, check_batch_size
 from fedplan.models.lenet_kernels import (
     BIASES_1,
     BIASES_2,
@@ -99,11 +99,12 @@ class LeNet5:
         rate: float,
         seed: int,
         round_: int,
+        halfway: FloatArray | None = None,
     ) -> None:
         """One round of FedAvg, in place."""
         train_round(
             weights, self._data.x.reshape(-1), self.labels, self._data.starts, cohort, shares,
-            local_steps, rate, seed, round_, self._batch_size,
+            local_steps, rate, seed, round_, self._batch_size, NOWHERE if halfway is None else halfway,
         )  # fmt: skip
 
     def samples(self, rows: IntArray | None = None) -> Samples:

@@ -304,7 +304,7 @@ def _step(weights, x, offsets, chosen, batch, stride, rate, space):  # type: ign
 
 @njit(nogil=True, cache=True)
 def train_round(  # type: ignore[no-untyped-def]
-    weights, x, labels, starts, cohort, shares, steps, rate, seed, round_, batch_size
+    weights, x, labels, starts, cohort, shares, steps, rate, seed, round_, batch_size, halfway
 ):
     """One round of FedAvg; the interface `Learner` says what it does."""
     stride = (batch_size + 15) // 16 * 16
@@ -312,13 +312,16 @@ def train_round(  # type: ignore[no-untyped-def]
     offsets, chosen = np.zeros(stride, np.int64), np.zeros(stride, np.int64)
     local = aligned_zeros(SIZE)
     total = (1.0 - shares.sum()) * weights.astype(np.float64)
+    middle = total[: halfway.size].copy()
     for k in range(cohort.size):
         client = cohort[k]
         deck = np.arange(starts[client], starts[client + 1])
         batch = min(batch_size, deck.size)
         state = stream(seed, round_, client)
         local[:] = weights
-        for _ in range(steps):
+        for step in range(steps):
+            if middle.size and step == steps // 2:
+                middle += shares[k] * local
             for j in range(batch):
                 state += STEP
                 sample = draw_next(deck, j, state)
@@ -327,6 +330,7 @@ def train_round(  # type: ignore[no-untyped-def]
             offsets[batch:] = offsets[0]
             _step(local, x, offsets, chosen, batch, stride, rate, space)
         total += shares[k] * local
+    halfway[:] = middle
     weights[:] = total
 
 

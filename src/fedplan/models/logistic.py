@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from fedplan.models.draws import STEP, draw_next, stream
 from fedplan.models.lanes import dot_tile, gather_dot_tile, outer_tile, transpose
-from fedplan.models.learner import FloatArray, IntArray, check_batch_size
+from fedplan.models.learner import NOWHERE, FloatArray, IntArray, check_batch_size
 from fedplan.models.packing import BLOCK, Samples, pack_clients, pack_samples
 from fedplan.models.softmax import log_sum_exp, softmax
 from fedplan.tasks.dataset import FederatedData
@@ -79,13 +79,14 @@ class Logistic:
         rate: float,
         seed: int,
         round_: int,
+        halfway: FloatArray | None = None,
     ) -> None:
         """One round of FedAvg, in place."""
         clients = self._clients
         self._kernels.train_round(
             weights, clients.rows, clients.row_starts, clients.features, clients.feature_starts,
             self.labels, clients.starts, cohort, shares, local_steps, rate, seed, round_,
-            self._batch_size, self._used,
+            self._batch_size, self._used, NOWHERE if halfway is None else halfway,
         )  # fmt: skip
 
     def samples(self, rows: IntArray | None = None) -> Samples:
@@ -125,13 +126,22 @@ def _kernels(classes: int, tile: int) -> _Kernels:
     return _Kernels(train_round=_train_round(classes, tile), evaluate=_evaluate(classes, tile))
 
 
+@njit(inline="always")
+def _add_move(total, weights, local, own, share, used, width, lines):  # type: ignore[no-untyped-def]
+    """Add a client's share of how far it has moved the features that it has."""
+    for c in range(lines):
+        for f in range(own.size):
+            place = c * used + own[f]
+            total[place] += share * (local[c * width + f] - weights[place])
+
+
 # A kernel closes over numbers alone: numba would compile anew, at every start, one that closes
 # over another kernel.
 def _train_round(classes: int, tile: int) -> Any:
     @njit(nogil=True, cache=True)
     def train_round(  # type: ignore[no-untyped-def]
         weights, rows, row_starts, features, feature_starts, labels, starts, cohort, shares, steps,
-        rate, seed, round_, batch_size, used,
+        rate, seed, round_, batch_size, used, halfway,
     ):  # fmt: skip
         """One round of FedAvg; the interface `Learner` says what it does."""
         stride = (batch_size + 15) // 16 * 16
@@ -142,6 +152,7 @@ def _train_round(classes: int, tile: int) -> Any:
         columns = np.zeros(widest * stride, np.float32)
         scores = np.zeros(lines * stride, np.float32)
         total = weights.astype(np.float64)
+        middle = total[: halfway.size].copy()
         for k in range(cohort.size):
             client = cohort[k]
             own = features[feature_starts[client] : feature_starts[client + 1]]
@@ -155,7 +166,9 @@ def _train_round(classes: int, tile: int) -> Any:
             for c in range(lines):
                 for f in range(own.size):
                     local[c * width + f] = weights[c * used + own[f]]
-            for _ in range(steps):
+            for step in range(steps):
+                if middle.size and step == steps // 2:
+                    _add_move(middle, weights, local, own, shares[k], used, width, lines)
                 for j in range(batch):
                     state += STEP
                     sample = draw_next(deck, j, state)
@@ -176,10 +189,8 @@ def _train_round(classes: int, tile: int) -> Any:
                         outer_tile(
                             rows, offsets, batch, f, scores, c, stride, local, width, scale, tile
                         )
-            for c in range(lines):
-                for f in range(own.size):
-                    place = c * used + own[f]
-                    total[place] += shares[k] * (local[c * width + f] - weights[place])
+            _add_move(total, weights, local, own, shares[k], used, width, lines)
+        halfway[:] = middle
         weights[:] = total
 
     return train_round

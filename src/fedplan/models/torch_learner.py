@@ -153,25 +153,35 @@ class TorchLearner:
         rate: float,
         seed: int,
         round_: int,
+        halfway: FloatArray | None = None,
     ) -> None:
         """One round of FedAvg, in place."""
         flat = self._my_module()
         with one_thread(), torch.enable_grad():
             total = torch.from_numpy(weights).double() * (1.0 - float(shares.sum()))
+            middle = None if halfway is None else total.clone()
             for client, share in zip(cohort.tolist(), shares.tolist(), strict=True):
                 flat.load(weights, training=True)
                 with self._keyed(self._trains_at_random, seed, round_, client):
-                    self._train_client(flat, client, local_steps, rate, seed, round_)
+                    batches = self._batches(client, local_steps, seed, round_)
+                    self._follow(flat, batches[: local_steps // 2], rate)
+                    if middle is not None:
+                        middle.add_(flat.weights(), alpha=share)
+                    self._follow(flat, batches[local_steps // 2 :], rate)
                 total.add_(flat.weights(), alpha=share)
             torch.from_numpy(weights).copy_(total)
+            if halfway is not None and middle is not None:
+                torch.from_numpy(halfway).copy_(middle)
 
-    def _train_client(
-        self, flat: FlatModule, client: int, steps: int, rate: float, seed: int, round_: int
-    ) -> None:
+    def _batches(self, client: int, steps: int, seed: int, round_: int) -> torch.Tensor:
+        """The rows of each local step."""
         size = int(self.sizes[client])
         batch = min(self._batch_size, size)
-        batches = draw_batches(seed, round_, client, size, batch, steps) + self._starts[client]
-        for rows in torch.from_numpy(batches):
+        rows = draw_batches(seed, round_, client, size, batch, steps) + self._starts[client]
+        return torch.from_numpy(rows)
+
+    def _follow(self, flat: FlatModule, batches: torch.Tensor, rate: float) -> None:
+        for rows in batches:
             flat.step(self._train.x[rows], self._train.y[rows], self._loss, rate)
 
     def samples(self, rows: IntArray | None = None) -> Samples:
