@@ -65,7 +65,7 @@ def read_rounds(path: Path) -> dict[Job, int]:
     with path.open(encoding="utf-8", newline="") as file:
         rows = [row for row in csv.reader(file) if len(row) == 4][1:]
     return {
-        Job(setting=uniform(int(k), int(e)), seed=int(seed)): int(rounds)
+        Job(course=uniform(int(k), int(e)), seed=int(seed)): int(rounds)
         for k, e, seed, rounds in rows
     }
 

@@ -171,7 +171,7 @@ def test_it_learns_digits_the_same_with_one_thread_and_two():
     digits = mnist_mini()
     data = federate(digits.x, digits.y, iid(len(digits.y), 20, seed=0))
     simulator = Simulator(LeNet5(data), LearningRate(initial=0.1))
-    jobs = [Job(setting=uniform(5, 20), seed=seed) for seed in (0, 1)]
+    jobs = [Job(course=uniform(5, 20), seed=seed) for seed in (0, 1)]
     one = list(simulator.run_all(jobs, Stop(max_rounds=12), threads=1))
     two = list(simulator.run_all(jobs[::-1], Stop(max_rounds=12), threads=2))[::-1]
     assert one == two

@@ -108,7 +108,7 @@ def test_batches_are_without_replacement_and_reach_every_sample():
 
 def test_threads_order_and_a_fresh_process_change_nothing_even_with_dropout():
     simulator, stop = noisy_simulator(), Stop(max_rounds=3)
-    jobs = [Job(setting=uniform(k, 4), seed=s) for k in (2, 4) for s in (0, 1)]
+    jobs = [Job(course=uniform(k, 4), seed=s) for k in (2, 4) for s in (0, 1)]
     one = list(simulator.run_all(jobs, stop, threads=1))
     two = list(simulator.run_all(jobs, stop, threads=2))
     backwards = list(simulator.run_all(jobs[::-1], stop, threads=2))[::-1]
@@ -142,7 +142,7 @@ def test_torch_is_left_as_it_was():
         torch.set_num_threads(3)
         simulator = noisy_simulator()
         simulator.run(uniform(2, 3), Stop(max_rounds=2))
-        jobs = [Job(setting=uniform(2, 2), seed=s) for s in range(4)]
+        jobs = [Job(course=uniform(2, 2), seed=s) for s in range(4)]
         list(simulator.run_all(jobs, Stop(max_rounds=2), threads=2))
         counts = [torch.get_num_threads()]
         fresh = Thread(target=lambda: counts.append(torch.get_num_threads()))
@@ -167,7 +167,7 @@ def test_operations_run_on_one_thread():
         torch.set_num_threads(2)
         learner = TorchLearner.from_data(lambda: Spy(60, 10), synthetic(1, 1, num_clients=4))
         simulator = Simulator(learner, LearningRate(initial=0.1))
-        jobs = [Job(setting=uniform(2, 2), seed=s) for s in range(2)]
+        jobs = [Job(course=uniform(2, 2), seed=s) for s in range(2)]
         list(simulator.run_all(jobs, Stop(max_rounds=1), threads=2))
         assert torch.get_num_threads() == 2
     finally:

@@ -43,7 +43,7 @@ def test_full_batch_training_equals_the_reference(num_features, num_classes):
 
 def test_threads_and_order_change_nothing():
     simulator = Simulator(Logistic(synthetic(1, 1, num_clients=20)), LearningRate(initial=0.1))
-    jobs = [Job(setting=uniform(k, 7), seed=s) for k in (3, 10) for s in (0, 1)]
+    jobs = [Job(course=uniform(k, 7), seed=s) for k in (3, 10) for s in (0, 1)]
     stop = Stop(max_rounds=5)
     one = list(simulator.run_all(jobs, stop, threads=1))
     two = list(simulator.run_all(jobs, stop, threads=2))
@@ -152,7 +152,7 @@ def test_setup_1_of_the_paper_takes_the_rounds_of_table_1():
     data = federate(digits.x, digits.y, two_labels_balanced(digits.y, 20, 300, seed=0))
     rate = LearningRate(initial=0.01, schedule="exponential", decay=0.996)
     simulator = Simulator(Logistic(data), rate)
-    jobs = [Job(setting=uniform(20, 100), seed=seed) for seed in range(4)]
+    jobs = [Job(course=uniform(20, 100), seed=seed) for seed in range(4)]
     runs = list(simulator.run_all(jobs, Stop(max_rounds=90, target_loss=0.5)))
     to_upper = np.mean([run.rounds_to(0.6) for run in runs])
     to_lower = np.mean([run.rounds_to(0.5) for run in runs])
@@ -207,7 +207,7 @@ def test_the_last_round_is_always_evaluated_on_all_samples():
 def test_leaving_a_batch_of_runs_early_ends_them():
     simulator = Simulator(Logistic(synthetic(1, 1, num_clients=20)), LearningRate(initial=0.1))
     simulator.warm_up()
-    jobs = [Job(setting=uniform(5, 1), seed=s) for s in range(40)]
+    jobs = [Job(course=uniform(5, 1), seed=s) for s in range(40)]
     seen = []
     runs = simulator.run_all(
         jobs, Stop(max_rounds=2000), threads=2, progress=lambda job, _: seen.append(job.seed)
@@ -224,7 +224,7 @@ def test_jobs_are_taken_as_they_can_be_begun_and_their_errors_are_heard():
     def jobs():
         for seed in range(12):
             ahead.append(seed - len(ended))
-            yield Job(setting=uniform(2, 1), seed=seed)
+            yield Job(course=uniform(2, 1), seed=seed)
         raise LookupError("no more")
 
     runs = simulator.run_all(jobs(), Stop(max_rounds=3), threads=2, finished=ended.append)
@@ -248,7 +248,7 @@ def test_the_same_seed_gives_the_same_run_by_every_law_on_any_threads(dropout):
     fleet = Fleet(step_time_s=np.linspace(0.1, 0.8, 8), comm_time_s=1.0)
     simulator = Simulator(learner, LearningRate(initial=0.1), fleet, dropout=dropout)
     settings = [Setting(participation=law, local_steps=4) for law in LAWS]
-    jobs = [Job(setting=setting, seed=seed) for setting in settings for seed in (0, 1)]
+    jobs = [Job(course=setting, seed=seed) for setting in settings for seed in (0, 1)]
     stop = Stop(max_rounds=9)
     one, two = (list(simulator.run_all(jobs, stop, threads=threads)) for threads in (1, 2))
     assert one == two == [simulator.run(job.setting, stop, seed=job.seed) for job in jobs]

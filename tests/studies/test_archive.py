@@ -15,7 +15,7 @@ from fedplan.tasks import synthetic
 
 SETTINGS = {"data": "small"}
 
-JOBS = [Job(setting=uniform(k, 3), seed=seed) for k in (1, 2) for seed in (0, 1)]
+JOBS = [Job(course=uniform(k, 3), seed=seed) for k in (1, 2) for seed in (0, 1)]
 FLEET = Fleet(step_time_s=[0.1, 0.2, 0.3, 0.4], comm_time_s=1.0, step_energy_j=2.0)
 
 

@@ -71,7 +71,7 @@ def timed(
         ends[job.seed][record.round] = time.perf_counter()
 
     jobs = [
-        Job(setting=uniform(workload.clients_per_round, workload.local_steps), seed=seed)
+        Job(course=uniform(workload.clients_per_round, workload.local_steps), seed=seed)
         for seed in workload.seeds
     ]
     stop = Stop(max_rounds=max_rounds)

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
+from fedplan.core.course import Course, Decision
 from fedplan.core.setting import Setting
+from fedplan.core.signal import Signal
 from fedplan.errors import InputError
 from fedplan.frames import make_frame
 from fedplan.notebook import Shown, in_words
 
 # "unavailable": too few clients were there, or gave an answer that could be used. "unfinished":
 # nothing has ended the run: it is going on, or was cut off.
-Status = Literal["target", "rounds", "time", "energy", "diverged", "unavailable", "unfinished"]
+# "hopeless": the course gave up, for the target cannot be reached as things are.
+Status = Literal[
+    "target", "rounds", "time", "energy", "diverged", "hopeless", "unavailable", "unfinished"
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +116,7 @@ class RoundRecord:
         they were not recorded.
     observations : of everyone who was asked, the cohort and those who failed; empty of a
         simulated round.
+    signal : what the updates say of local steps, where a course wants to know; it is not stored.
     """
 
     round: int
@@ -123,6 +129,7 @@ class RoundRecord:
     model_loss: float | None = None
     setting: Setting | None = None
     observations: tuple[Observation, ...] = ()
+    signal: Signal | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +138,8 @@ class RunRecord(Shown):
 
     setting : the one it began with; each round has its own.
     message : more about the end, where the status does not say it all.
+    identity : of the course that steered it, its name first; empty where it kept to its setting.
+    decisions : what the course settled on as it went.
 
     >>> start = RoundRecord(round=0, loss=2.0, accuracy=0.1, cohort=(), seconds=0.0, joules=0.0)
     >>> first = RoundRecord(round=1, loss=1.0, accuracy=0.5, cohort=(3,), seconds=2.5, joules=4.0)
@@ -148,6 +157,18 @@ class RunRecord(Shown):
     status: Status
     rounds: tuple[RoundRecord, ...]
     message: str = ""
+    identity: str = ""
+    decisions: tuple[Decision, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """Its setting in a few letters, or the name of its course."""
+        return self.course or self.setting.label
+
+    @property
+    def course(self) -> str:
+        """The name of the course that steered it; empty where it kept to its setting."""
+        return self.identity.partition("/")[0]
 
     @property
     def clients_per_round(self) -> int | None:
@@ -242,6 +263,6 @@ class Runner(Protocol):
 
     num_clients: int
 
-    def run(self, setting: Setting, stop: Stop, *, seed: int = 0) -> RunRecord:
-        """Train from the start with this setting until `stop` says so."""
+    def run(self, course: Course, stop: Stop, *, seed: int = 0) -> RunRecord:
+        """Train from the start, as the course steers, until `stop` says so; a setting is one."""
         ...

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
+from fedplan.core.course import Steady
 from fedplan.errors import InputError
 
 if TYPE_CHECKING:
@@ -88,8 +89,19 @@ class Participation(Protocol):
 class Setting:
     """A participation and a number of local steps, E."""
 
+    identity: ClassVar[str] = ""
+    wants_signal: ClassVar[bool] = False
     participation: Participation
     local_steps: int
+
+    @property
+    def setting(self) -> Setting:
+        """Itself: a setting is a course that never changes."""
+        return self
+
+    def begin(self) -> Steady:
+        """A training that keeps to this setting."""
+        return Steady(self)
 
     @property
     def clients_per_round(self) -> int | None:

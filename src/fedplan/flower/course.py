@@ -173,7 +173,7 @@ class Course:
             self._store.save_step(self._entry, "plans", [[0, *setting]])
             return setting
         clients, steps = plans[-1][1:]
-        job = Job(setting=uniform(clients, steps), seed=self._goal.seed)
+        job = Job(course=uniform(clients, steps), seed=self._goal.seed)
         state = journal.recall(job)
         for record in state.rounds if state else ():
             self._hear(record)
@@ -190,7 +190,7 @@ class Course:
     def _switch(self, journal: StoreJournal, state: State, setting: tuple[int, int]) -> None:
         """Go on with another setting, from the rounds and the model there are."""
         LOG.info("On with %d clients and %d steps", *setting)
-        job = Job(setting=uniform(*setting), seed=self._goal.seed)
+        job = Job(course=uniform(*setting), seed=self._goal.seed)
         moved = _record(job, state)
         journal.move(moved, state.weights)
         plans = self._store.find_step(self._entry, "plans")

@@ -35,7 +35,7 @@ class StoreJournal:
     def recall(self, job: Job) -> State | None:
         """Where a run stands: what is both in the store and in the file."""
         path = self._path(job)
-        run = self._store.find_run(self._experiment, job.setting, job.seed)
+        run = self._store.find_run(self._experiment, job.course, job.seed)
         if run is None or not path.exists():
             return None
         round_, weights = load_weights(path)
@@ -52,7 +52,7 @@ class StoreJournal:
 
     def keep(self, job: Job, record: RoundRecord, weights: Weights) -> None:
         """Keep one more round, and the model after it."""
-        self._store.save_round(self._experiment, job.setting, job.seed, record)
+        self._store.save_round(self._experiment, job.course, job.seed, record)
         save_weights(self._path(job), record.round, weights)
 
     def finish(self, run: RunRecord) -> None:

@@ -134,7 +134,7 @@ class FlowerRunner:
     def run(self, setting: Setting, stop: Stop, *, seed: int = 0) -> RunRecord:
         """Train with this setting, by uniform sampling, until `stop` says so."""
         self._check(setting, stop)
-        job = Job(setting=setting, seed=seed)
+        job = Job(course=setting, seed=seed)
         return self._continue(job, stop, self.journal.recall(job) if self.journal else None)
 
     def probe(self, local_steps: int) -> tuple[Observation, ...]:

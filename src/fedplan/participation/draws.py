@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedplan.core.fleet import FloatArray, IntArray
+from fedplan.core.scramble import STEP, scramble
 
-_STEP = 0x9E3779B97F4A7C15
 _MASK = (1 << 64) - 1
 _COHORT = _MASK  # the "client" of the stream that picks the clients; batches have real ones
 _DROPOUT = _MASK - 1
@@ -41,8 +41,8 @@ def uniforms(seed: int, round_: int, count: int) -> FloatArray:
 def present(seed: int, round_: int, clients: IntArray, dropout: float) -> NDArray[np.bool_]:
     """Which of these clients answer, each missing with this chance; keyed by the client too."""
     state = _start(seed, round_, _DROPOUT)
-    keys = np.asarray(clients, dtype=np.uint64) * np.uint64(_STEP) + np.uint64(state)
-    return np.asarray(_to_unit(_scramble(keys)) >= dropout)
+    keys = np.asarray(clients, dtype=np.uint64) * np.uint64(STEP) + np.uint64(state)
+    return np.asarray(_to_unit(scramble(keys)) >= dropout)
 
 
 def _dealt(seed: int, round_: int, num_clients: int, count: int) -> IntArray:
@@ -61,8 +61,8 @@ def _numbers(seed: int, round_: int, count: int, purpose: int) -> FloatArray:
 
 
 def _bits(seed: int, round_: int, count: int, purpose: int) -> NDArray[np.uint64]:
-    steps = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(_STEP)
-    return _scramble(steps + np.uint64(_start(seed, round_, purpose)))
+    steps = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(STEP)
+    return scramble(steps + np.uint64(_start(seed, round_, purpose)))
 
 
 def _to_unit(bits: NDArray[np.uint64]) -> FloatArray:
@@ -72,15 +72,8 @@ def _to_unit(bits: NDArray[np.uint64]) -> FloatArray:
 def _start(seed: int, round_: int, purpose: int) -> int:
     state = 0
     for key in (seed, round_, purpose):  # in whole numbers of Python: sooner for a single one
-        z = state ^ ((key + _STEP) & _MASK)
+        z = state ^ ((key + STEP) & _MASK)
         z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
         z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _MASK
         state = z ^ (z >> 31)
     return state
-
-
-def _scramble(z: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """SplitMix64's output function: a bijection of 64 bits."""
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))

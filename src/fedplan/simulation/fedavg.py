@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -13,24 +12,32 @@ from threading import Event, Lock
 
 import numpy as np
 
+from fedplan.core.course import Course
 from fedplan.core.fleet import Fleet
 from fedplan.core.learning_rate import LearningRate
 from fedplan.core.records import RoundRecord, RunRecord, Status, Stop, Watch, check_run
 from fedplan.core.setting import Cohort, Setting
+from fedplan.core.signal import Signal, Sketch
 from fedplan.errors import InputError
 from fedplan.models.learner import FloatArray, Learner, stratified_rows
 from fedplan.participation.draws import present
 from fedplan.simulation.clock import Clock
 
 NEAR = 0.1  # within this share of the target, every round is evaluated on every sample
+_NOBODY = Cohort(np.zeros(0, dtype=np.int64), np.zeros(0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """One run to make."""
+    """One run to make; a setting is the simplest course."""
 
-    setting: Setting
+    course: Course
     seed: int
+
+    @property
+    def setting(self) -> Setting:
+        """What the run begins with."""
+        return self.course.setting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,40 +108,40 @@ class Simulator:
 
     def warm_up(self) -> None:
         """Compile what a run needs, or read it from the disk: seconds the first time."""
-        weights = self.learner.initial(0)
-        first = Cohort(np.zeros(1, dtype=np.int64), np.ones(1))
-        self._train(weights, first, steps=1, seed=0, round_=1)
-        self.learner.evaluate(weights, self.learner.samples(np.zeros(1, dtype=np.int64)))
+        weights, first = self.learner.initial(0), np.zeros(1, dtype=np.int64)
+        self.learner.train_round(weights, first, np.ones(1), 1, self._learning_rate.at(0), 0, 1)
+        self.learner.evaluate(weights, self.learner.samples(first))
 
     def run(
         self,
-        setting: Setting,
+        course: Course,
         stop: Stop,
         *,
         seed: int = 0,
         progress: Callable[[RoundRecord], None] | None = None,
     ) -> RunRecord:
-        """Train from the learner's first weights until `stop` says so."""
-        check_run(setting, stop, self.num_clients)
-        law, steps = setting.participation, setting.local_steps
+        """Train from the learner's first weights, as the course steers, until `stop` says so."""
+        check_run(course.setting, stop, self.num_clients)
+        steering, watch = course.begin(), Watch(stop)
+        model = _Model(self.learner, seed, sketched=course.wants_signal)
         rounds: list[RoundRecord] = []
         status: Status | None = None
-        watch = Watch(stop)
-        weights = self.learner.initial(seed)
-        judged = _Judged(law.averaged)
-        cohort = Cohort(np.zeros(0, dtype=np.int64), np.zeros(0))
-        near = False
+        setting, near = None, False
         while status is None:
             round_ = len(rounds)
+            cohort = _NOBODY
             if round_ > 0:
-                cohort = self._answering(law.cohort(self._samples, seed, round_), seed, round_)
-                self._train(weights, cohort, steps, seed, round_)
-                judged.add(weights)
-            took_s, used_j = self._price(cohort, steps)
+                setting = steering.ask()
+                drawn = setting.participation.cohort(self._samples, seed, round_)
+                cohort = self._answering(drawn, seed, round_)
+                rate = self._learning_rate.at(round_ - 1)
+                model.train(cohort, setting, rate, round_)
+            took_s, used_j = self._price(cohort, setting.local_steps if setting else 0)
             status = watch.spend(round_, took_s, used_j)
-            loss = accuracy = None
+            loss = accuracy = last_loss = None
             if near or status or round_ % self._evaluation.every == 0:
-                loss, accuracy = self._measure(judged.model(weights), stop, last=bool(status))
+                both = bool(status) or (near and course.wants_signal)
+                loss, accuracy, last_loss = self._judge(model, stop, both=both, last=bool(status))
                 if not math.isfinite(loss):
                     status = "diverged"
                     break
@@ -146,15 +153,27 @@ class Simulator:
                 accuracy=accuracy,
                 cohort=tuple(cohort.clients.tolist()),
                 shares=tuple(cohort.shares.tolist()),
-                model_loss=self._model_loss(weights, round_, law.averaged, last=bool(status)),
-                setting=setting if round_ else None,
+                model_loss=last_loss,
+                setting=setting,
                 seconds=took_s,
                 joules=used_j,
+                signal=model.signal,
             )
             rounds.append(record)
+            steering.tell(record)
             if progress is not None:
                 progress(record)
-        return RunRecord(setting=setting, seed=seed, status=status, rounds=tuple(rounds))
+            if status is None and steering.hopeless:
+                status = "hopeless"
+        return RunRecord(
+            setting=course.setting,
+            seed=seed,
+            status=status,
+            rounds=tuple(rounds),
+            message=steering.hopeless or "" if status == "hopeless" else "",
+            identity=course.identity,
+            decisions=tuple(steering.decisions),
+        )
 
     def run_all(
         self,
@@ -182,7 +201,7 @@ class Simulator:
                 if progress is not None:
                     progress(job, record)
 
-            run = self.run(job.setting, stop, seed=job.seed, progress=report)
+            run = self.run(job.course, stop, seed=job.seed, progress=report)
             if finished is not None:
                 finished(run)
             return run
@@ -219,26 +238,29 @@ class Simulator:
         there = present(seed, round_, cohort.clients, self._dropout)
         return Cohort(cohort.clients[there], cohort.shares[there])
 
-    def _train(
-        self, weights: FloatArray, cohort: Cohort, steps: int, seed: int, round_: int
-    ) -> None:
-        rate = self._learning_rate.at(round_ - 1)
-        self.learner.train_round(weights, cohort.clients, cohort.shares, steps, rate, seed, round_)
-
     def _price(self, cohort: Cohort, local_steps: int) -> tuple[float, float]:
         if self._clock is None or not cohort.clients.size:
             return 0.0, 0.0
         return self._clock.round_cost(cohort.clients, local_steps)
 
-    def _model_loss(
-        self, weights: FloatArray, round_: int, averaged: int, *, last: bool
-    ) -> float | None:
-        """The loss of the last model where another one is judged, and it is due."""
-        if averaged == 1 or not round_:
-            return None
-        if not (self._evaluation.both or last or round_ % averaged == 0):
-            return None
-        return self.learner.evaluate(weights, self._some)[0]
+    def _judge(
+        self, model: _Model, stop: Stop, *, both: bool, last: bool
+    ) -> tuple[float, float, float | None]:
+        """Loss and accuracy of the better model of two, and the loss of the last one.
+
+        Where clients take turns, the average of the last models is judged in every round, and the
+        last model beside it once in as many rounds as are averaged, or when asked for.
+        """
+        average, averaged = model.average()
+        loss, accuracy = self._measure(average, stop, last=last)
+        if averaged == 1:
+            return loss, accuracy, None
+        if not (both or self._evaluation.both or model.trained % averaged == 0):
+            return loss, accuracy, None
+        last_loss, last_accuracy = self._measure(model.weights, stop, last=last)
+        if last_loss < loss:
+            return last_loss, last_accuracy, last_loss
+        return loss, accuracy, last_loss
 
     def _measure(self, weights: FloatArray, stop: Stop, *, last: bool) -> tuple[float, float]:
         """Loss and accuracy, on all samples where it matters."""
@@ -250,23 +272,42 @@ class Simulator:
         return loss, accuracy
 
 
-class _Judged:
-    """The model that is judged: the average of the last few, as far as there are as many."""
+class _Model:
+    """The model under training, those before it that are averaged, and what the round told."""
 
-    def __init__(self, averaged: int) -> None:
-        self._models: deque[FloatArray] = deque(maxlen=averaged)
-        self._trained = 0
+    def __init__(self, learner: Learner, seed: int, *, sketched: bool) -> None:
+        self.weights = learner.initial(seed)
+        self.trained = 0
+        self.signal: Signal | None = None
+        self._learner, self._seed = learner, seed
+        self._models: list[FloatArray] = []
+        self._averaged = 1
+        self._sketch = Sketch(self.weights.size) if sketched else None
+        self._halfway = np.empty_like(self.weights) if sketched else None
 
-    def add(self, weights: FloatArray) -> None:
-        self._trained += 1
-        if self._models.maxlen != 1:
-            self._models.append(weights.copy())
+    def train(self, cohort: Cohort, setting: Setting, rate: float, round_: int) -> None:
+        """One round of this cohort."""
+        before = self.weights.copy() if self._sketch else self.weights
+        self._learner.train_round(
+            self.weights, cohort.clients, cohort.shares, setting.local_steps, rate, self._seed,
+            round_, self._halfway,
+        )  # fmt: skip
+        if self._sketch is not None and self._halfway is not None:
+            self.signal = Signal(
+                whole=self._sketch(self.weights - before),
+                halfway=self._sketch(self._halfway - before),
+            )
+        self.trained += 1
+        self._averaged = setting.participation.averaged
+        if self._averaged > 1:
+            self._models.append(self.weights.copy())
+            del self._models[: -self._averaged]
 
-    def model(self, weights: FloatArray) -> FloatArray:
-        """The average; the weights themselves where one model is judged, or none was trained."""
-        if not self._models:
-            return weights
+    def average(self) -> tuple[FloatArray, int]:
+        """The average of the last models, and of how many it is; the last itself where of one."""
         # Of the later half of the rounds alone: earlier models would hold the average back.
-        latest = list(self._models)[-((self._trained + 1) // 2) :]
-        mean = np.mean(np.stack(latest), axis=0, dtype=np.float64)
-        return np.asarray(mean, dtype=np.float32)
+        count = min(len(self._models), (self.trained + 1) // 2)
+        if self._averaged == 1 or count < 2:
+            return self.weights, 1
+        mean = np.mean(np.stack(self._models[-count:]), axis=0, dtype=np.float64)
+        return np.asarray(mean, dtype=np.float32), count

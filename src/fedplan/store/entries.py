@@ -82,7 +82,14 @@ class RunEntry:
         """The setting that the run began with."""
         from fedplan.participation import setting_from_dict  # numpy, which lists do without
 
-        return setting_from_dict(json.loads(self.stored_setting))
+        values = json.loads(self.stored_setting)
+        values.pop("course", None)
+        return setting_from_dict(values)
+
+    @property
+    def identity(self) -> str:
+        """Of the course that steered it; empty where it kept to its setting."""
+        return str(json.loads(self.stored_setting).get("course", ""))
 
     @property
     def law(self) -> str:
@@ -113,6 +120,7 @@ class RunEntry:
             "local_steps": self.local_steps,
             "participation": self.law,
             "groups": self.groups,
+            "course": self.identity.partition("/")[0] or "fixed",
         }
         rest = {
             field.name: getattr(self, field.name)

@@ -18,7 +18,8 @@ from fedplan.store.store import Store
 from fedplan.strictjson import to_json
 
 SUFFIXES = (".csv", ".json", ".parquet")
-_OF_THE_RUN = {"clients_per_round": int, "local_steps": int, "seed": int, "status": str}
+_OF_THE_SETTING = {"clients_per_round": int, "local_steps": int}
+_OF_THE_RUN = {"seed": int, "status": str}
 _OF_THE_ROUND = {
     "round": int,
     "loss": float,
@@ -30,7 +31,13 @@ _OF_THE_ROUND = {
     "shares": list[float],
 }
 _LISTS = ("cohort", "shares")
-_KINDS: dict[str, Any] = {**_OF_THE_RUN, **_OF_THE_ROUND, "participation": str}
+_KINDS: dict[str, Any] = {
+    **_OF_THE_SETTING,
+    **_OF_THE_RUN,
+    **_OF_THE_ROUND,
+    "participation": str,
+    "course": str,
+}
 COLUMNS = tuple(_KINDS)
 
 
@@ -75,7 +82,7 @@ def export_runs(
 def _each_run(store: Store, listed: list[tuple[dict[str, Any], RunEntry]]) -> Iterator[RunRecord]:
     """One run in memory at a time."""
     for settings, run in listed:
-        found = store.find_run(settings, run.setting, run.seed)
+        found = store.find_run(settings, run, run.seed)
         if found is not None:
             yield found
 
@@ -112,9 +119,12 @@ def _write_json(draft: Path, runs: Iterator[RunRecord], heading: dict[str, Any])
 
 
 def _columns(run: RunRecord) -> dict[str, list[Any]]:
-    columns = {name: [getattr(run, name)] * len(run.rounds) for name in _OF_THE_RUN}
+    settings = [_setting_of(run, record) for record in run.rounds]
+    columns = {name: [getattr(one, name) for one in settings] for name in _OF_THE_SETTING}
+    columns |= {name: [getattr(run, name)] * len(run.rounds) for name in _OF_THE_RUN}
     columns |= {name: [getattr(r, name) for r in run.rounds] for name in _OF_THE_ROUND}
-    return columns | {"participation": [_setting_of(run, r).participation.law for r in run.rounds]}
+    columns["participation"] = [one.participation.law for one in settings]
+    return columns | {"course": [run.course or "fixed"] * len(run.rounds)}
 
 
 def _setting_of(run: RunRecord, record: RoundRecord) -> Setting:
@@ -131,11 +141,13 @@ def _as_dict(run: RunRecord) -> dict[str, Any]:
         "message": run.message,
         "participation": run.setting.participation.law,
         "setting": run.setting.to_dict(),
+        "course": run.course or "fixed",
+        "decisions": [asdict(decision) for decision in run.decisions],
     }
     rounds = []
     for record in run.rounds:
-        values = asdict(replace(record, setting=None))
-        del values["setting"]
+        values = asdict(replace(record, setting=None, signal=None))
+        del values["setting"], values["signal"]
         setting = _setting_of(run, record)
         if setting is not run.setting and setting != run.setting:
             values["setting"] = setting.to_dict()

@@ -6,11 +6,12 @@ import json
 import math
 import sqlite3
 from collections.abc import Iterator, Sequence
-from dataclasses import astuple
+from dataclasses import asdict, astuple
 from datetime import UTC, datetime
 from itertools import groupby
 from typing import Any
 
+from fedplan.core.course import Decision, Identified
 from fedplan.core.records import Observation, RoundRecord, RunRecord
 from fedplan.core.setting import Setting
 from fedplan.store.entries import (
@@ -39,9 +40,15 @@ def now() -> str:
 RunKey = tuple[int, int, int]  # ids of experiment and setting, and the seed
 
 
-def save_setting(connection: sqlite3.Connection, setting: Setting) -> int:
-    """The id of a setting; each is kept once."""
-    text = canonical_json(setting.to_dict())
+def key_text(one: Identified) -> str:
+    """The setting that a training begins with, and its course where it has one, as JSON."""
+    course = {"course": one.identity} if one.identity else {}
+    return canonical_json({**one.setting.to_dict(), **course})
+
+
+def save_setting(connection: sqlite3.Connection, one: Identified) -> int:
+    """The id of a setting, or of a course that begins with it; each is kept once."""
+    text = key_text(one)
     connection.execute(
         "INSERT INTO settings (value) VALUES (?) ON CONFLICT (value) DO NOTHING", (text,)
     )
@@ -64,7 +71,7 @@ def insert_run(
     id_ = connection.execute(
         "INSERT INTO runs (experiment, setting, seed, clients_per_round, local_steps, status, "
         "message, num_rounds, final_loss, time_s, energy_j, created, fedplan, python, numpy, "
-        "numba) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "numba, decisions) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             *key,
             run.clients_per_round,
@@ -72,6 +79,7 @@ def insert_run(
             *ended,
             now(),
             *astuple(current_versions()),
+            canonical_json([asdict(decision) for decision in run.decisions]),
         ),
     ).lastrowid
     _insert_rounds(connection, id_, run.setting, run.rounds)
@@ -82,7 +90,7 @@ def insert_run(
 
 
 def append_round(
-    connection: sqlite3.Connection, key: RunKey, setting: Setting, record: RoundRecord
+    connection: sqlite3.Connection, key: RunKey, one: Identified, record: RoundRecord
 ) -> None:
     """Make a round the last of a run, which is unfinished then; the run begins where it has not.
 
@@ -94,7 +102,13 @@ def append_round(
     if row:
         id_ = row[0]
     else:
-        begun = RunRecord(setting=setting, seed=key[2], status="unfinished", rounds=())
+        begun = RunRecord(
+            setting=one.setting,
+            seed=key[2],
+            status="unfinished",
+            rounds=(),
+            identity=one.identity,
+        )
         id_ = insert_run(connection, key, begun, pack_records([]))
     for table in ("rounds", "observations"):
         connection.execute(
@@ -102,7 +116,7 @@ def append_round(
             (id_, int(record.round)),
         )
     packed = pack_records([record])
-    _insert_rounds(connection, id_, setting, [record], packed)
+    _insert_rounds(connection, id_, one.setting, [record], packed)
     spent = connection.execute("SELECT seconds, joules FROM rounds WHERE run = ?", (id_,))
     time_s, energy_j = (math.fsum(map(float, column)) for column in zip(*spent, strict=True))
     connection.execute(
@@ -167,16 +181,19 @@ def _observed(one: Observation) -> tuple[Any, ...]:
     return int(one.client), int(one.local_steps), *measured, one.problem
 
 
-def _read_setting(text: str) -> Setting:
+def _read_key(text: str) -> tuple[Setting, str]:
+    """The setting and the course that `key_text` wrote down."""
     from fedplan.participation import setting_from_dict  # numpy: lists need none of it
 
-    return setting_from_dict(json.loads(text))
+    values = json.loads(text)
+    identity = values.pop("course", "")
+    return setting_from_dict(values), identity
 
 
 def read_run(connection: sqlite3.Connection, row: tuple[Any, ...]) -> RunRecord:
-    """A run with all its rounds, from its id, setting, seed, status and message."""
-    id_, text, seed, status, message = row
-    setting = _read_setting(text)
+    """A run with all its rounds, from its id, setting, seed, status, message and decisions."""
+    id_, text, seed, status, message, decisions = row
+    setting, identity = _read_key(text)
     rounds = connection.execute(
         "SELECT round, loss, model_loss, accuracy, seconds, joules, cohort, shares, value "
         "FROM rounds LEFT JOIN settings ON settings.id = rounds.setting WHERE run = ? "
@@ -189,7 +206,14 @@ def read_run(connection: sqlite3.Connection, row: tuple[Any, ...]) -> RunRecord:
         status=status,
         rounds=tuple(_round_records(connection, id_, setting, rounds)),
         message=message,
+        identity=identity,
+        decisions=tuple(map(_read_decision, json.loads(decisions))),
     )
+
+
+def _read_decision(values: dict[str, Any]) -> Decision:
+    interval = values.pop("interval")
+    return Decision(**values, interval=None if interval is None else tuple(interval))
 
 
 def _observations(connection: sqlite3.Connection, id_: int) -> dict[int, tuple[Observation, ...]]:
@@ -234,7 +258,7 @@ def _round_records(
             (cohort,) = unpack_cohorts(own)
             (counted,) = unpack_shares(own_shares, [len(cohort)])
         if text is not None and text not in others:
-            others[text] = _read_setting(text)
+            others[text], _ = _read_key(text)
         yield RoundRecord(
             round=round_,
             loss=unpack_number(loss),

@@ -142,4 +142,7 @@ _FOURTH = (
     "ALTER TABLE cohorts ADD COLUMN shares BLOB",
 )
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _SECOND, _THIRD, _FOURTH)
+# What the course of a run settled on as it went; of a run that kept to its setting, nothing.
+_FIFTH = ("ALTER TABLE runs ADD COLUMN decisions TEXT NOT NULL DEFAULT '[]'",)
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH)

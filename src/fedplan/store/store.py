@@ -10,8 +10,8 @@ from itertools import pairwise
 from types import TracebackType
 from typing import Any, Self
 
+from fedplan.core.course import Identified
 from fedplan.core.records import RoundRecord, RunRecord
-from fedplan.core.setting import Setting
 from fedplan.errors import InputError
 from fedplan.store.database import DEFAULT_URL, Database
 from fedplan.store.entries import (
@@ -27,6 +27,7 @@ from fedplan.store.rows import (
     append_round,
     experiment_entry,
     insert_run,
+    key_text,
     now,
     pack_records,
     read_run,
@@ -50,7 +51,7 @@ _OF_EXPERIMENT = """
     FROM runs JOIN experiments ON experiments.id = runs.experiment
         JOIN settings ON settings.id = runs.setting WHERE fingerprint = ?
 """
-_RUNS = f"SELECT runs.id, value, seed, status, message {_OF_EXPERIMENT}"
+_RUNS = f"SELECT runs.id, value, seed, status, message, decisions {_OF_EXPERIMENT}"
 _RUN_ENTRIES = f"""
     SELECT value, seed, status, num_rounds, final_loss, time_s, energy_j, runs.created, fedplan,
         python, numpy, numba {_OF_EXPERIMENT}
@@ -111,7 +112,7 @@ class Store:
             raise InputError("the rounds of a run must be numbered upwards. Sort them first.")
         packed = pack_records(run.rounds)
         with self._database.writing() as connection:
-            key = _run_key(connection, experiment, run.setting, run.seed)
+            key = _run_key(connection, experiment, run, run.seed)
             there = connection.execute(
                 "SELECT id, status, (SELECT count(*) FROM rounds WHERE run = runs.id) "
                 "FROM runs WHERE (experiment, setting, seed) = (?, ?, ?)",
@@ -128,7 +129,7 @@ class Store:
     def save_round(
         self,
         experiment: Mapping[str, Any],
-        setting: Setting,
+        course: Identified,
         seed: int,
         record: RoundRecord,
     ) -> None:
@@ -139,17 +140,17 @@ class Store:
         `save_run` brings all of it.
         """
         with self._database.writing() as connection:
-            key = _run_key(connection, experiment, setting, seed)
-            append_round(connection, key, setting, record)
+            key = _run_key(connection, experiment, course, seed)
+            append_round(connection, key, course, record)
 
     def find_run(
-        self, experiment: Mapping[str, Any], setting: Setting, seed: int
+        self, experiment: Mapping[str, Any], course: Identified, seed: int
     ) -> RunRecord | None:
-        """The run as it was saved; None where there is none."""
+        """The run of a setting, or of a course, as it was saved; None where there is none."""
         with self._database.reading() as connection:
             row = connection.execute(
                 _RUNS + _OF_SETTING,
-                (fingerprint_of(experiment), canonical_json(setting.to_dict()), int(seed)),
+                (fingerprint_of(experiment), key_text(course), int(seed)),
             ).fetchone()
             return None if row is None else read_run(connection, row)
 
@@ -239,11 +240,11 @@ class Store:
 
 
 def _run_key(
-    connection: sqlite3.Connection, experiment: Mapping[str, Any], setting: Setting, seed: int
+    connection: sqlite3.Connection, experiment: Mapping[str, Any], course: Identified, seed: int
 ) -> RunKey:
     return (
         _save_experiment(connection, experiment),
-        save_setting(connection, setting),
+        save_setting(connection, course),
         int(seed),
     )
 

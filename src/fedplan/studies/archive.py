@@ -92,7 +92,7 @@ class Archive:
 
     def find(self, job: Job, stop: Stop) -> RunRecord | None:
         """The run as far as `stop` lets it go, if the store has that much of it."""
-        stored = self._store.find_run(self._settings(stop), job.setting, job.seed)
+        stored = self._store.find_run(self._settings(stop), job.course, job.seed)
         if stored is None:
             return None
         return (self._clock.reprice(stored) if self._clock else stored).until(stop)
@@ -101,7 +101,7 @@ class Archive:
         """The run as far as `stop` lets it go, or as far as it has come."""
         if (whole := self.find(job, stop)) is not None:
             return whole
-        stored = self._store.find_run(self._settings(stop), job.setting, job.seed)
+        stored = self._store.find_run(self._settings(stop), job.course, job.seed)
         if stored is None:
             return None
         part = self._clock.reprice(stored) if self._clock else stored

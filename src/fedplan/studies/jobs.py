@@ -17,4 +17,4 @@ def make_jobs(settings: Iterable[Setting], seeds: Iterable[int]) -> list[Job]:
     [(2, 0), (4, 0), (2, 1), (4, 1)]
     """
     every = list(settings)
-    return [Job(setting=setting, seed=seed) for seed in seeds for setting in every]
+    return [Job(course=setting, seed=seed) for seed in seeds for setting in every]

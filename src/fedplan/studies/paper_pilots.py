@@ -37,7 +37,7 @@ class PaperPilots:
             return None
         clients, steps = self._pairs[len(self._runs)]
         return Trial(
-            job=Job(setting=uniform(clients, steps), seed=self._problem.seed),
+            job=Job(course=uniform(clients, steps), seed=self._problem.seed),
             stop=Stop(max_rounds=self._problem.max_rounds, target_loss=self._losses[1]),
         )
 

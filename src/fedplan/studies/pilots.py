@@ -163,7 +163,7 @@ class DesignedPilots:
 
     def tell(self, run: RunRecord) -> None:
         """What came of the pilot that was asked for."""
-        job = Job(setting=run.setting, seed=run.seed)
+        job = Job(course=run.setting, seed=run.seed)
         if job in self._runs:
             self._extended.add(job)
         self._runs[job] = run
@@ -359,7 +359,7 @@ def _jobs(problem: PilotProblem) -> list[Job]:
     repeats = MOST_REPEATS if is_cheap else design.few_runs
     planned = [(many, more, 0), (many, fewer, 0), *((few, between, n) for n in range(repeats))]
     jobs = (
-        Job(setting=uniform(clients, steps), seed=problem.seed + number)
+        Job(course=uniform(clients, steps), seed=problem.seed + number)
         for clients, steps, number in planned
     )
     return list(dict.fromkeys(jobs))

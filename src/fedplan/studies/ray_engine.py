@@ -82,7 +82,7 @@ class _Worker:
         self._simulator = build_experiment(study).simulator
 
     def run(self, job: Job, stop: Stop) -> RunRecord:
-        return self._simulator.run(job.setting, stop, seed=job.seed)
+        return self._simulator.run(job.course, stop, seed=job.seed)
 
 
 def _each(

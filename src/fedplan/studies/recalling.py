@@ -80,7 +80,7 @@ def recall(store: Store, entry: StudyEntry | ExperimentEntry) -> Recalled:
     if known.outcome is not None or known.sweep is not None:
         return known
     some = known.runs[:_MOST_RECORDS]
-    found = (store.find_run(known.settings, run.setting, run.seed) for run in some)
+    found = (store.find_run(known.settings, run, run.seed) for run in some)
     records = tuple(run for run in found if run is not None)
     return replace(known, records=records, reason=known.reason or reason)
 

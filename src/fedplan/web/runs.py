@@ -58,7 +58,7 @@ def curves(url: str, asked: Mapping[str, Any]) -> dict[str, Any]:
         entry = _find(store, experiment)
         listed = {tuple(_key_of(run)): run for run in store.runs(entry.settings)}
         found = [
-            store.find_run(entry.settings, run.setting, run.seed)
+            store.find_run(entry.settings, run, run.seed)
             for key in keys
             if (run := listed.get(key)) is not None
         ]
