@@ -112,7 +112,7 @@ def _groupings(problem: Problem, local_steps: float, rounds: Rounds) -> Iterator
     """Cuts into more and more groups, until more have not paid for a while."""
     grouper = Grouper(problem, local_steps)
     fewest, most = grouper.range
-    most = max(fewest, min(most, _MOST_GROUPS, int(rounds.full * MOST_GROUPS)))
+    most = max(fewest, min(most, _MOST_GROUPS))
     best, worse, number = math.inf, 0, fewest
     while number <= most and worse < _PATIENCE:
         found = grouper.group(number)

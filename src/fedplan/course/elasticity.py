@@ -1,0 +1,60 @@
+"""Elasticity: how much further more local steps would go, from the rounds of a training itself.
+
+With D the sum of the updates of some rounds and H the sum of what they were half-way,
+ln(|D| / |H|) / ln 2 says how the way grows with local steps: 1 where twice the steps go twice as
+far, 0 where they gain nothing. Where rounds fall as 1 + saturation / E, that is
+saturation / (saturation + E). It must be the length of a sum: what single clients do half-way says
+about 1/2 whatever the task, for most of it is undone by others.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedplan.core.signal import Signal
+
+Vector = NDArray[np.float64]
+
+
+def saturation_of(whole: Vector, halfway: Vector, local_steps: float) -> float:
+    """Local steps at which half of what steps can save is saved; 0 and infinity are possible.
+
+    >>> saturation_of(np.array([3.0, 4.0]), np.array([1.5, 2.0]), local_steps=20)
+    inf
+    >>> saturation_of(np.array([2.0, 0.0]), np.array([2.0**0.5, 0.0]), local_steps=20)
+    20.0
+    """
+    far, half = float(np.linalg.norm(whole)), float(np.linalg.norm(halfway))
+    if not half or not far:
+        return math.inf if far else 0.0
+    elasticity = math.log2(far / half)
+    if elasticity >= 1 - 1e-9:
+        return math.inf
+    return max(0.0, local_steps * elasticity / (1.0 - elasticity))
+
+
+class Window:
+    """The signals of the last rounds, and the saturation they show together."""
+
+    def __init__(self) -> None:
+        self._signals: deque[tuple[Signal, int]] = deque()
+
+    def __len__(self) -> int:
+        return len(self._signals)
+
+    def add(self, signal: Signal, local_steps: int, most: int) -> None:
+        """One more round; of more than `most` the oldest are let go."""
+        self._signals.append((signal, local_steps))
+        while len(self._signals) > most:
+            self._signals.popleft()
+
+    def saturation(self) -> float:
+        """What these rounds show, at the middle of their local steps in ratio."""
+        whole = np.sum([signal.whole for signal, _ in self._signals], axis=0)
+        halfway = np.sum([signal.halfway for signal, _ in self._signals], axis=0)
+        steps = np.array([steps for _, steps in self._signals], dtype=np.float64)
+        return saturation_of(whole, halfway, float(np.exp(np.log(steps).mean())))
