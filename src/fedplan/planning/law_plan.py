@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from fedplan.convergence.bound import Bound
 from fedplan.convergence.estimation import Estimate, what_is_known
 from fedplan.convergence.saturation import Saturation
 from fedplan.core.objective import Objective, costs_nothing
-from fedplan.core.plan import Alternative, GroupCost, LazyLaw, Plan
+from fedplan.core.plan import Alternative, Plan
 from fedplan.core.prediction import Prediction
 from fedplan.core.problem import Problem
-from fedplan.core.setting import Participation
-from fedplan.participation import LAWS, Uniform, uniform
-from fedplan.planning.by_law import plan_by_law, price_setting
+from fedplan.participation import Uniform, uniform
+from fedplan.planning.by_law import LawChoice, plan_by_law, price_setting
 from fedplan.planning.exact import minimise
 from fedplan.planning.explain import explain_infeasible, explain_law_plan
 from fedplan.planning.rounds import Convergence
@@ -46,13 +45,6 @@ def beside_turns(
     ratio = turns.prediction.cost / plan.prediction.cost
     other = Alternative(name=TURNS, prediction=turns.prediction, cost_ratio=ratio, feasible=True)
     return replace(plan, alternatives=(other, *plan.alternatives))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Choice:
-    law: Participation | LazyLaw
-    groups: tuple[GroupCost, ...]
-    prediction: Prediction
 
 
 def plan_of_law(
@@ -110,20 +102,10 @@ class _Case:
 
     def choose(
         self, problem: Problem | None = None, convergence: Convergence | None = None
-    ) -> _Choice | None:
+    ) -> LawChoice | None:
         """The cheapest setting of the law within the limits; None where none is."""
         asked, known = problem or self._problem, convergence or self._convergence
-        if self._law == "turns":
-            choice = plan_turns(asked, known, target_gap=self._target_gap)
-            if choice is None:
-                return None
-            return _Choice(
-                law=choice.grouping, groups=choice.grouping.rows, prediction=choice.prediction
-            )
-        best = plan_by_law(asked, known, LAWS[self._law], target_gap=self._target_gap)
-        if best is None:
-            return None
-        return _Choice(law=best.setting.participation, groups=(), prediction=best.prediction)
+        return plan_by_law(asked, known, self._law, target_gap=self._target_gap)
 
     def regret(self, planned: Prediction) -> float | None:
         """What the plan can cost above the best, at either end of the saturation's interval."""
@@ -179,7 +161,7 @@ class _Case:
             if best is None:
                 return None
             return price_setting(problem, known, uniform(*best.setting), target_gap=gap)
-        found = plan_by_law(problem, known, Uniform, target_gap=gap)
+        found = plan_by_law(problem, known, Uniform.law, target_gap=gap)
         return None if found is None else found.prediction
 
     def binding(self, planned: Prediction) -> tuple[str, ...]:
