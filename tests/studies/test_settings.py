@@ -76,25 +76,6 @@ def test_laws_that_go_by_speed_need_devices(tmp_path, law):
         read_study(str(path))
 
 
-@pytest.mark.parametrize(
-    ("words", "reasons"),
-    [
-        (
-            ["participation=turns", "groups=9", "clients-per-round=2", "dropout=1"],
-            ["groups <= num-clients", "clients-per-round goes with", "dropout < 1"],
-        ),
-        (["groups=3", "dropout=-0.1"], ["groups goes with participation", "dropout >= 0"]),
-        (["participation=turn"], ["Did you mean turns?"]),
-    ],
-)
-def test_everything_wrong_is_said_at_once(words, reasons):
-    with pytest.raises(InputError) as error:
-        read_study("demo", ["num-clients=8", *words])
-    assert len(error.value.problems) == len(reasons)
-    for reason in reasons:
-        assert reason in str(error.value)
-
-
 def test_an_override_of_the_law_retires_the_files_clients_per_round():
     training = read_study("demo", ["participation=turns"]).training
     assert (training.participation, training.clients_per_round, training.groups) == (

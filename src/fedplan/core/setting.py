@@ -115,6 +115,13 @@ class Setting:
             self.participation.law, self.clients_per_round, self.groups, self.local_steps
         )
 
+    def problems(self, num_clients: int) -> list[str]:
+        """What keeps so many clients from training with it."""
+        found = self.participation.problems(num_clients)
+        if self.local_steps < 1:
+            found.append(f"`local_steps >= 1` must hold, but got local_steps={self.local_steps}.")
+        return found
+
     def __str__(self) -> str:
         law, clients = self.participation.law, self.clients_per_round
         who = f"groups={self.groups}" if clients is None else f"clients-per-round={clients}"

@@ -75,9 +75,12 @@ class Shuffled:
 
     def problems(self, num_clients: int) -> list[str]:
         """What keeps so many clients from training by this law."""
+        found = clients_problems(self.clients_per_round, num_clients)
         if self.num_clients != num_clients:
-            return [f"it is for {self.num_clients} clients, but there are {num_clients}."]
-        return clients_problems(self.clients_per_round, num_clients)
+            found.append(
+                f"{self.num_clients} clients are to be shuffled, but there are {num_clients}."
+            )
+        return found
 
     def _ends(self) -> list[int]:
         """Where the rounds of a cycle begin and end in the deal, sizes as equal as can be."""

@@ -62,6 +62,8 @@ class Turns:
         members = [client for group in self.groups for client in group]
         if len(set(members)) < len(members):
             problems.append("no client may be in two groups.")
+        if min(members, default=0) < 0:
+            problems.append(f"clients have numbers from 0 on, but got {min(members)}.")
         if problems:
             raise InputError(problems)
 
@@ -73,7 +75,7 @@ class Turns:
         if not 1 <= size <= len(problem.fleet):
             raise InputError(
                 f"`1 <= groups <= num_clients` must hold, but got groups={size}, "
-                f"num_clients={len(problem.fleet)}."
+                f"num_clients={len(problem.fleet)}. Change the number of groups."
             )
         grouping = Grouper(problem, local_steps).group(size)
         if grouping is None:

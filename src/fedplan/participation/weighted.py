@@ -97,7 +97,12 @@ class Weighted:
 
     def problems(self, num_clients: int) -> list[str]:
         """What keeps so many clients from training by this law."""
-        found = [] if self.clients_per_round >= 1 else ["`clients_per_round >= 1` must hold."]
+        found = []
+        if self.clients_per_round < 1:
+            found.append(
+                "`clients_per_round >= 1` must hold, but got "
+                f"clients_per_round={self.clients_per_round}."
+            )
         if len(self.chances) != num_clients:
             found.append(
                 f"`len(chances) == num_clients` must hold, but got {len(self.chances)} chances "

@@ -11,6 +11,7 @@ from fedplan.core.plan import GroupCost, LazyLaw
 from fedplan.core.prediction import Prediction
 from fedplan.core.problem import Problem
 from fedplan.core.setting import Participation, Setting
+from fedplan.errors import InputError
 from fedplan.participation import LAWS, Turns
 from fedplan.participation.grouping import LOUDEST
 from fedplan.planning.rounds import Convergence, expected_rounds
@@ -44,6 +45,8 @@ def price_setting(
     >>> price_setting(problem, known, uniform(2, 10)).time_s
     60.0
     """
+    if found := setting.problems(len(problem.fleet)):
+        raise InputError(found)
     law, steps = setting.participation, setting.local_steps
     rounds = expected_rounds(convergence, problem, law, steps, target_gap=target_gap)
     cost = law.round_cost(problem, steps)

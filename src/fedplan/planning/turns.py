@@ -197,14 +197,21 @@ def _unlimited(
 
 
 def thinned(problem: Problem) -> Problem:
-    """The same question with fewer devices, each of which stands for some of like speed."""
+    """The same question with fewer devices, each of which stands for some of like speed.
+
+    >>> fleet = Fleet(step_time_s=np.linspace(1.0, 2.0, 8193), comm_time_s=1.0)
+    >>> few = thinned(Problem(fleet=fleet)).fleet
+    >>> len(few), few.count.size
+    (8193, 4097)
+    """
     fleet = problem.fleet
     if fleet.count.size <= _MANY or not fleet.is_ungrouped:
         return problem
     balance = fleet.mean("comm_time_s") / fleet.mean("step_time_s")
     order = rising_order(fleet.round_times_s(balance))
-    stands_for = -(-order.size // _MANY)
-    kept = order[stands_for // 2 :: stands_for]
+    starts = np.arange(0, order.size, -(-order.size // _MANY))
+    stands_for = np.diff(starts, append=order.size)
+    kept = order[starts + stands_for // 2]
     columns = {name: getattr(fleet, name)[kept] for name in (*QUANTITIES, "samples")}
     return replace(problem, fleet=Fleet(**columns, count=stands_for))
 

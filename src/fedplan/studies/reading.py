@@ -13,6 +13,7 @@ from fedplan.errors import InputError, InputProblem
 from fedplan.studies.config import Fault, Study, make_study, suggestion, unknown_key
 from fedplan.studies.keys import DATA_SETS, KEYS, TABLES
 from fedplan.studies.rules import Tables, settle
+from fedplan.tables import read_fleet
 
 _BUILT_IN = Path(__file__).parent / "builtin"
 _PATHS = ("data", "file")  # keys whose value may be a path
@@ -57,7 +58,7 @@ def read_study(
     ]
     problems += override_problems
     if problems:
-        raise InputError(problems)
+        raise InputError([*problems, *_fleet_problems(tables)])
     return make_study(source.name, tables)
 
 
@@ -200,6 +201,17 @@ def _path_faults(tables: Tables) -> list[Fault]:
         f"is no {data!r}.{suggestion(Path(data).name, DATA_SETS)}"
     )
     return [Fault(table="task", key="data", message=message)]
+
+
+def _fleet_problems(tables: Tables) -> Iterable[InputProblem]:
+    """What is wrong with the fleet.csv that the study names, to be said with the rest."""
+    file = tables.get("fleet", {}).get("file")
+    try:
+        if isinstance(file, str):
+            read_fleet(file)
+    except InputError as error:
+        return error.problems
+    return ()
 
 
 def _exists(path: str) -> bool:
