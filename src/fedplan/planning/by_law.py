@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from fedplan.core.fleet import IntArray
 from fedplan.core.plan import GroupCost, LazyLaw
 from fedplan.core.prediction import Prediction
 from fedplan.core.problem import Problem
@@ -16,7 +17,7 @@ from fedplan.participation import LAWS, Turns
 from fedplan.participation.grouping import LOUDEST
 from fedplan.planning.rounds import Convergence, expected_rounds
 from fedplan.planning.surface import between_neighbours, lattice
-from fedplan.planning.turns import plan_turns, turns_steps_range
+from fedplan.planning.turns import likely_turns, plan_turns, turns_steps_range
 
 _WORK = 4e5  # devices times settings looked at
 _FEWEST, _MOST = 3, 24  # values of K, and of E, at a time
@@ -77,39 +78,72 @@ def plan_by_law(
     return LawChoice(law=found.grouping, groups=found.grouping.rows, prediction=found.prediction)
 
 
+def least_by_law(
+    problem: Problem, convergence: Convergence, law: str, *, target_gap: float = 1.0
+) -> dict[str, Prediction]:
+    """The least of each limited total that the law can reach."""
+    if law == Turns.law:
+        found = likely_turns(problem, convergence, target_gap=target_gap)
+    else:
+        free = replace(problem, limits=problem.limits.ranges_only())
+        ks, es = _lattices(free, convergence)
+        priced = _priced(free, convergence, LAWS[law], ks, es, target_gap)
+        found = [prediction for _, prediction in priced]
+    totals = {
+        "deadline_s": lambda one: one.time_s,
+        "energy_budget_j": lambda one: one.energy_j,
+        "max_rounds": lambda one: one.expected_rounds,
+    }
+    return {
+        name: min(found, key=total)
+        for name, total in totals.items()
+        if found and getattr(problem.limits, name) is not None
+    }
+
+
 def _plan_on_lattice(
     problem: Problem, convergence: Convergence, law: type[Participation], target_gap: float
 ) -> LawChoice | None:
     """Two passes: a lattice of K and E in ratio, then a finer one around its best."""
-    size = int(np.clip(np.sqrt(_WORK / problem.fleet.count.size), _FEWEST, _MOST))
-    low_k, high_k = problem.limits.clients_range(len(problem.fleet))
-    low_e, high_e = turns_steps_range(problem.limits, convergence)
-    balance = problem.fleet.mean("comm_time_s") / problem.fleet.mean("step_time_s")
-    furthest = int(np.clip(_FURTHEST * max(balance, 1.0), low_e, high_e))
-    ks, es = lattice(low_k, high_k, size), lattice(low_e, furthest, size)
+    ks, es = _lattices(problem, convergence)
     best = None
     for _ in range(2):
-        priced = _priced(problem, convergence, law, ks.tolist(), es.tolist(), target_gap)
+        priced = _priced(problem, convergence, law, ks, es, target_gap)
         best = min(priced, key=lambda one: one[1].cost, default=best)
         if best is None:
             return None
         k, e = best[0].pair
+        size = _lattice_size(problem)
         ks = between_neighbours(ks, int(np.searchsorted(ks, k)), size)
         es = between_neighbours(es, int(np.searchsorted(es, e)), size)
     return LawChoice(law=best[0].participation, prediction=best[1]) if best else None
+
+
+def _lattice_size(problem: Problem) -> int:
+    return int(np.clip(np.sqrt(_WORK / problem.fleet.count.size), _FEWEST, _MOST))
+
+
+def _lattices(problem: Problem, convergence: Convergence) -> tuple[IntArray, IntArray]:
+    """The values of K and of E to look at first."""
+    low_k, high_k = problem.limits.clients_range(len(problem.fleet))
+    low_e, high_e = turns_steps_range(problem.limits, convergence)
+    balance = problem.fleet.mean("comm_time_s") / problem.fleet.mean("step_time_s")
+    furthest = int(np.clip(_FURTHEST * max(balance, 1.0), low_e, high_e))
+    size = _lattice_size(problem)
+    return lattice(low_k, high_k, size), lattice(low_e, furthest, size)
 
 
 def _priced(
     problem: Problem,
     convergence: Convergence,
     law: type[Participation],
-    ks: list[int],
-    es: list[int],
+    ks: IntArray,
+    es: IntArray,
     target_gap: float,
 ) -> Iterator[tuple[Setting, Prediction]]:
     """The settings that meet the limits and are stable, and what each takes."""
-    for e in es:
-        for k in ks:
+    for e in es.tolist():
+        for k in ks.tolist():
             setting = Setting(participation=law.of(problem, e, k), local_steps=e)
             prediction = price_setting(problem, convergence, setting, target_gap=target_gap)
             is_stable = setting.participation.largest_share(problem) <= LOUDEST

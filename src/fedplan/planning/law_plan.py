@@ -12,14 +12,13 @@ from fedplan.core.plan import Alternative, Plan
 from fedplan.core.prediction import Prediction
 from fedplan.core.problem import Problem
 from fedplan.participation import Uniform, uniform
-from fedplan.planning.by_law import LawChoice, plan_by_law, price_setting
+from fedplan.planning.by_law import LawChoice, least_by_law, plan_by_law, price_setting
 from fedplan.planning.exact import minimise
 from fedplan.planning.explain import explain_infeasible, explain_law_plan
 from fedplan.planning.rounds import Convergence
 from fedplan.planning.turns import (
     check_group_sizes,
     group_sizes_fit,
-    least_of_turns,
     plan_turns,
     thinned,
 )
@@ -58,7 +57,7 @@ def plan_of_law(
     case = _Case(asked, convergence, law, target_gap)
     chosen = case.choose()
     if chosen is None:
-        attainable = least_of_turns(asked, convergence, target_gap=target_gap)
+        attainable = least_by_law(asked, convergence, law, target_gap=target_gap)
         return Plan(
             status="infeasible",
             method="expected",

@@ -141,24 +141,13 @@ def plan_turns(
     return min(allowed, key=lambda choice: choice.prediction.cost, default=None)
 
 
-def least_of_turns(
+def likely_turns(
     problem: Problem, convergence: Convergence, *, target_gap: float = 1.0
-) -> dict[str, Prediction]:
-    """The least of each limited total that turns can reach."""
+) -> list[Prediction]:
+    """What training takes with every likely number of groups and of local steps."""
     low, high = turns_steps_range(problem.limits, convergence)
-    found = [
-        choice.prediction for choice in _all_choices(problem, convergence, target_gap, low, high)
-    ]
-    totals = {
-        "deadline_s": lambda one: one.time_s,
-        "energy_budget_j": lambda one: one.energy_j,
-        "max_rounds": lambda one: one.expected_rounds,
-    }
-    return {
-        name: min(found, key=total)
-        for name, total in totals.items()
-        if getattr(problem.limits, name) is not None
-    }
+    choices = _all_choices(problem, convergence, target_gap, low, high)
+    return [choice.prediction for choice in choices]
 
 
 def turns_steps_range(limits: Constraints, convergence: Convergence) -> tuple[int, int]:
