@@ -115,7 +115,7 @@ class Turns:
     def cohort(self, samples: FloatArray, seed: int, round_: int) -> Cohort:  # noqa: ARG002
         """Who trains in this round: a whole group, the same for every seed."""
         turn = self.turn(round_)
-        clients = np.array(self.groups[turn])
+        clients = np.sort(self.groups[turn])
         scale = self.cycle / (self.visits[turn] * samples.sum())
         return Cohort(clients, samples[clients] * scale)
 

@@ -40,8 +40,8 @@ class Evaluation:
     every : after every so many rounds, and after the last.
     subset : on about this many samples, the same at every round, every class in its share; None
         for all.
-    both : where clients take turns, the last model too at every evaluation; without it, once in a
-        cycle and at the end.
+    both : where clients take turns, the last model too at every evaluation; without it, at about
+        one for each model that is averaged, and at the end.
 
     From a loss within a tenth of the target on, every round is measured, and on all samples: a run
     only ever ends on the loss of all samples. Where losses jump by more than that from round to
@@ -121,7 +121,7 @@ class Simulator:
         status: Status | None = None
         watch = Watch(stop)
         weights = self.learner.initial(seed)
-        judged = _Judged(law.averaged)
+        judged = _Judged(weights, law.averaged)
         cohort = Cohort(np.zeros(0, dtype=np.int64), np.zeros(0))
         near = False
         while status is None:
@@ -132,7 +132,7 @@ class Simulator:
                 judged.add(weights)
             took_s, used_j = self._price(cohort, steps)
             status = watch.spend(round_, took_s, used_j)
-            loss = accuracy = None
+            loss = accuracy = model_loss = None
             if near or status or round_ % self._evaluation.every == 0:
                 loss, accuracy = self._measure(judged.model(weights), stop, last=bool(status))
                 if not math.isfinite(loss):
@@ -140,13 +140,14 @@ class Simulator:
                     break
                 near = stop.is_near(loss, NEAR)
                 status = "target" if watch.arrives(loss) else status
+                model_loss = self._model_loss(weights, round_, law.averaged, last=bool(status))
             record = RoundRecord(
                 round=round_,
                 loss=loss,
                 accuracy=accuracy,
                 cohort=tuple(cohort.clients.tolist()),
                 shares=tuple(cohort.shares.tolist()),
-                model_loss=self._model_loss(weights, round_, law.averaged, last=bool(status)),
+                model_loss=model_loss,
                 setting=setting if round_ else None,
                 seconds=took_s,
                 joules=used_j,
@@ -236,7 +237,8 @@ class Simulator:
         """The loss of the last model where another one is judged, and it is due."""
         if averaged == 1 or not round_:
             return None
-        if not (self._evaluation.both or last or round_ % averaged == 0):
+        once = round_ % averaged < self._evaluation.every
+        if not (once or last or self._evaluation.both):
             return None
         return self.learner.evaluate(weights, self._some)[0]
 
@@ -251,22 +253,31 @@ class Simulator:
 
 
 class _Judged:
-    """The model that is judged: the average of the last few, as far as there are as many."""
+    """The model that is judged: the average of the last few, as far as there are as many.
 
-    def __init__(self, averaged: int) -> None:
-        self._models: deque[FloatArray] = deque(maxlen=averaged)
+    A running sum, so that many groups cost no more than few. Single precision added up in double
+    hardly rounds: what a model adds is what it takes away again.
+    """
+
+    def __init__(self, weights: FloatArray, averaged: int) -> None:
+        self._averaged = averaged
+        self._models: deque[FloatArray] = deque()
+        self._sum = np.zeros_like(weights, dtype=np.float64)
         self._trained = 0
 
     def add(self, weights: FloatArray) -> None:
+        if self._averaged == 1:
+            return
         self._trained += 1
-        if self._models.maxlen != 1:
-            self._models.append(weights.copy())
+        self._models.append(weights.copy())
+        self._sum += weights
+        # Of the later half of the rounds alone: earlier models would hold the average back.
+        if len(self._models) > min(self._averaged, (self._trained + 1) // 2):
+            with np.errstate(invalid="ignore"):  # of a run that diverges between evaluations
+                self._sum -= self._models.popleft()
 
     def model(self, weights: FloatArray) -> FloatArray:
         """The average; the weights themselves where one model is judged, or none was trained."""
         if not self._models:
             return weights
-        # Of the later half of the rounds alone: earlier models would hold the average back.
-        latest = list(self._models)[-((self._trained + 1) // 2) :]
-        mean = np.mean(np.stack(latest), axis=0, dtype=np.float64)
-        return np.asarray(mean, dtype=np.float32)
+        return (self._sum / len(self._models)).astype(np.float32)
