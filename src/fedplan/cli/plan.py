@@ -275,19 +275,25 @@ def _print_table(request: Request, result: Plan, what_ifs: list[WhatIf]) -> None
     out.print()
     out.print(others)
     if what_ifs:
-        unsure = Table(title="If the truth were otherwise", title_justify="left", box=None)
-        names = ["if", "best E", "staying costs"]
-        if not result.groups:
-            names.insert(1, "best K")
-        for name in names:
-            unsure.add_column(name, justify="left" if name == "if" else "right")
-        for case in what_ifs:
-            clients = [] if result.groups else [count_or_dash(case.clients_per_round)]
-            unsure.add_row(case.name, *clients, f"{case.local_steps:,}", f"+{case.regret:.1%}")
         out.print()
-        out.print(unsure)
+        out.print(_what_if_table(result, what_ifs))
     out.print()
     out.print(_message(request, result), markup=False)
+
+
+def _what_if_table(result: Plan, what_ifs: list[WhatIf]) -> Table:
+    from rich.table import Table
+
+    table = Table(title="If the truth were otherwise", title_justify="left", box=None)
+    names = ["if", "best E", "staying costs"]
+    if not result.groups:
+        names.insert(1, "best K")
+    for name in names:
+        table.add_column(name, justify="left" if name == "if" else "right")
+    for case in what_ifs:
+        clients = [] if result.groups else [count_or_dash(case.clients_per_round)]
+        table.add_row(case.name, *clients, f"{case.local_steps:,}", f"+{case.regret:.1%}")
+    return table
 
 
 def _group_table(result: Plan) -> Table:
