@@ -33,10 +33,11 @@ docs: $(VENV)/.docs  ## Build the documentation site in build/docs; make test bu
 	$(BIN)/sphinx-build -W --keep-going -q -c docs . build/docs
 	@echo "Open build/docs/index.html"
 
-benchmark: $(VENV)/.run  ## Time the planner to 1,000,000 devices, the explorer, and the simulator
+benchmark: $(VENV)/.run  ## Time the planner to 1,000,000 devices, the explorer, and the simulator, by turns too
 	$(BIN)/python benchmarks/plan_scaling.py
 	$(BIN)/python benchmarks/explorer.py --clients 50 --seconds 20
 	$(BIN)/python benchmarks/peers/run.py --peers
+	$(BIN)/python benchmarks/turns.py
 
 benchmark-peers: $(VENV)/.run  ## Time the simulator against Flower, FedJAX, pfl and a PyTorch loop
 	$(BIN)/python benchmarks/peers/run.py --output benchmarks/peers/results.json $(ARGS)

@@ -54,7 +54,8 @@ def law_name(setting: Setting) -> str:
     """K, or a digest of who trains when, by which a training is found again."""
     if setting.clients_per_round is not None:
         return str(setting.clients_per_round)
-    written = {**setting.participation.to_dict(), "averaged": setting.participation.averaged}
+    written = setting.to_dict() | {"averaged": setting.participation.averaged}
+    del written["local_steps"]  # which stands beside it
     return "turns-" + hashlib.sha256(json.dumps(written).encode()).hexdigest()[:10]
 
 

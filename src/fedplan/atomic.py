@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from fedplan.errors import InputError, Problem
+from fedplan.errors import InputError, InputProblem
 
 
 @contextmanager
@@ -57,7 +57,7 @@ def check_target(path: str | os.PathLike[str], suffixes: Sequence[str]) -> None:
 def unwritable(path: str | os.PathLike[str], suffixes: Sequence[str], reason: str) -> InputError:
     """The error of a file that cannot be written, with what to give instead."""
     remedy = f"Give the path of a {_either(suffixes)} file in a folder you can write to."
-    return InputError(Problem(source=str(path), message=f"{reason}. {remedy}"))
+    return InputError(InputProblem(source=str(path), message=f"{reason}. {remedy}"))
 
 
 def _either(suffixes: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple, TextIO, TypeVar
 
-from fedplan.errors import InputError, Problem
+from fedplan.errors import InputError, InputProblem
 
 MOST_PROBLEMS = 50
 _BLOCK = 1 << 22  # characters read at a time: memory stays small whatever the size of the file
@@ -41,7 +41,7 @@ class Upload(os.PathLike[str]):
         return self.name
 
 
-def input_error(problems: Iterable[Problem], path: str | os.PathLike[str]) -> InputError:
+def input_error(problems: Iterable[InputProblem], path: str | os.PathLike[str]) -> InputError:
     """An error about this file."""
     return InputError(replace(problem, source=Path(path).name) for problem in problems)
 
@@ -50,12 +50,12 @@ def read_blocks(
     path: str | os.PathLike[str],
     kind: str,
     kinds: dict[str, Kind],
-    parse: Callable[[Cells, list[int]], tuple[Part, list[Problem]]],
+    parse: Callable[[Cells, list[int]], tuple[Part, list[InputProblem]]],
     parse_plain: Callable[[list[str], list[str]], Part | None] = lambda _names, _lines: None,
 ) -> list[Part]:
     """Parse a file block by block; `parse_plain` is a fast first try, `parse` has the last word."""
     parts: list[Part] = []
-    problems: list[Problem] = []
+    problems: list[InputProblem] = []
     try:
         with _open(path) as text:
             names, line, problems = _header(text, kind, kinds)
@@ -74,12 +74,12 @@ def read_blocks(
                 if len(problems) >= MOST_PROBLEMS:
                     break
     except OSError as error:
-        raise input_error([Problem(message=_failure(error, path))], path) from error
+        raise input_error([InputProblem(message=_failure(error, path))], path) from error
     if not parts and not problems:
-        problems = [Problem(message="must have at least one row below the header.")]
+        problems = [InputProblem(message="must have at least one row below the header.")]
     if len(problems) >= MOST_PROBLEMS:
         message = f"reading stopped here, after {MOST_PROBLEMS} problems; there may be more."
-        end = Problem(line=problems[MOST_PROBLEMS - 1].line, message=message)
+        end = InputProblem(line=problems[MOST_PROBLEMS - 1].line, message=message)
         problems = [*problems[:MOST_PROBLEMS], end]
     if problems:
         raise input_error(problems, path)
@@ -106,30 +106,30 @@ def _failure(error: OSError, path: str | os.PathLike[str]) -> str:
 
 def _header(
     text: TextIO, kind: str, kinds: dict[str, Kind]
-) -> tuple[list[str], int, list[Problem]]:
+) -> tuple[list[str], int, list[InputProblem]]:
     """Find the first line that is not blank: the columns it names, its number, its problems."""
     number = 0
     while line := text.readline(_LONGEST_LINE + 1):
         number += 1
         names = _fields(line.removesuffix("\n"))
         if isinstance(names, str):
-            return [], number, [Problem(line=number, message=names)]
+            return [], number, [InputProblem(line=number, message=names)]
         if any(names):
             problems = [replace(p, line=number) for p in _header_problems(line, names, kind, kinds)]
             return names, number, problems
     message = (
         f"must not be empty: write a header, {','.join(kinds[kind].required)}, and rows below it."
     )
-    return [], number, [Problem(message=message)]
+    return [], number, [InputProblem(message=message)]
 
 
 def _header_problems(
     line: str, names: list[str], kind: str, kinds: dict[str, Kind]
-) -> Iterator[Problem]:
+) -> Iterator[InputProblem]:
     for mark, marks in ((";", "semicolons"), ("\t", "tabs")):
         if line.count(mark) > line.count(","):
             message = f"commas must separate the columns, but got {marks}. Save as comma-separated."
-            yield Problem(message=message)
+            yield InputProblem(message=message)
             return
     required, optional = kinds[kind]
     known = required + optional
@@ -140,9 +140,9 @@ def _header_problems(
         message += f"Missing: {', '.join(missing)}. Found: {found}."
         for other, columns in kinds.items():
             if set(columns.required) <= set(names):
-                yield Problem(message=f"{message} This looks like a {other} file.")
+                yield InputProblem(message=f"{message} This looks like a {other} file.")
                 return
-        yield Problem(message=message)
+        yield InputProblem(message=message)
     absent = [name for name in known if name not in names]
     for name in unknown:
         close = difflib.get_close_matches(name.lower(), absent, 1)
@@ -150,11 +150,11 @@ def _header_problems(
             continue  # no header at all, as the missing columns have said
         remedy = f"Did you mean {close[0]}?" if close else f"Remove it; known: {', '.join(known)}."
         message = f"is not a column of a {kind} file. {remedy}"
-        yield Problem(column=reprlib.repr(name)[1:-1] or "(no name)", message=message)
+        yield InputProblem(column=reprlib.repr(name)[1:-1] or "(no name)", message=message)
     for name in known:
         if (times := names.count(name)) > 1:
             message = f"must stand once in the header, but got it {times} times. Remove one."
-            yield Problem(column=name, message=message)
+            yield InputProblem(column=name, message=message)
 
 
 def _blocks(text: TextIO) -> Iterator[str]:
@@ -198,15 +198,15 @@ def _fields(line: str) -> list[str] | str:
 
 def _split(
     lines: list[str], first_line: int, names: list[str]
-) -> tuple[Cells, list[int], list[Problem]]:
+) -> tuple[Cells, list[int], list[InputProblem]]:
     """Split lines into columns: the cells, the line of each row, and the lines that do not fit."""
     rows: list[list[str]] = []
     at: list[int] = []
-    problems: list[Problem] = []
+    problems: list[InputProblem] = []
     for number, line in enumerate(lines, first_line):
         fields = _fields(line)
         if isinstance(fields, str):
-            problems.append(Problem(line=number, message=fields))
+            problems.append(InputProblem(line=number, message=fields))
         elif len(fields) == len(names) and any(fields):
             rows.append(fields)
             at.append(number)
@@ -214,7 +214,7 @@ def _split(
             many = len(fields) > len(names)
             remedy = "Write decimals with a point." if many else "Fill in the rest."
             message = f"has {len(fields)} fields, but the header has {len(names)}. {remedy}"
-            problems.append(Problem(line=number, message=message))
+            problems.append(InputProblem(line=number, message=message))
         if len(problems) >= MOST_PROBLEMS:
             break
     return dict(zip(names, map(list, zip(*rows, strict=True)), strict=False)), at, problems

@@ -19,10 +19,11 @@ EXIT_INFEASIBLE = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
+class InputProblem:
     """One thing wrong with the input, and where it stands.
 
-    >>> str(Problem(message="must be > 0, but got 0.", source="fleet.csv", line=7, column="count"))
+    >>> where = {"source": "fleet.csv", "line": 7, "column": "count"}
+    >>> str(InputProblem(message="must be > 0, but got 0.", **where))
     'fleet.csv, line 7, column count: must be > 0, but got 0.'
     """
 
@@ -52,11 +53,11 @@ class InputError(FedplanError, ValueError):
 
     exit_code = 2
 
-    def __init__(self, problems: str | Problem | Iterable[str | Problem]) -> None:
-        if isinstance(problems, str | Problem):
+    def __init__(self, problems: str | InputProblem | Iterable[str | InputProblem]) -> None:
+        if isinstance(problems, str | InputProblem):
             problems = [problems]
         self.problems = tuple(
-            Problem(message=problem) if isinstance(problem, str) else problem
+            InputProblem(message=problem) if isinstance(problem, str) else problem
             for problem in problems
         )
         super().__init__("\n".join(str(problem) for problem in self.problems))
@@ -66,7 +67,7 @@ class Collector:
     """Runs parts of a request and gathers what is wrong with each, so that all is said at once."""
 
     def __init__(self) -> None:
-        self._problems: list[Problem] = []
+        self._problems: list[InputProblem] = []
 
     def attempt(self, part: Callable[[], T]) -> T | None:
         """The part's value, or None once its problems have been noted."""
@@ -76,9 +77,11 @@ class Collector:
             self._problems.extend(error.problems)
             return None
 
-    def add(self, problem: str | Problem) -> None:
+    def add(self, problem: str | InputProblem) -> None:
         """Note a problem."""
-        self._problems.append(Problem(message=problem) if isinstance(problem, str) else problem)
+        self._problems.append(
+            InputProblem(message=problem) if isinstance(problem, str) else problem
+        )
 
     def finish(self) -> None:
         """Raise everything noted, if anything was."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from fedplan.convergence.pilots import Pilot
 from fedplan.csvfile import MOST_PROBLEMS, Cells, comma_remedy, number
-from fedplan.errors import InputError, Problem
+from fedplan.errors import InputError, InputProblem
 
 _WHOLE = ("clients_per_round", "local_steps", "seed")
 _LOSSES = ("upper_loss", "lower_loss")
@@ -28,9 +28,9 @@ class PilotRows:
         self._rows: list[tuple[int, dict[str, Any]]] = []  # wrong ones too, with their lines
         self._num_problems = 0
 
-    def add(self, cells: Cells, at: list[int]) -> tuple[int, list[Problem]]:
+    def add(self, cells: Cells, at: list[int]) -> tuple[int, list[InputProblem]]:
         """Take the rows of a block: how many, and what is wrong with each by itself."""
-        problems: list[Problem] = []
+        problems: list[InputProblem] = []
         for line, row in zip(at, zip(*cells.values(), strict=True), strict=True):
             named = dict(zip(cells, row, strict=True))
             values = {name: _value(name, cell) for name, cell in named.items()}
@@ -46,7 +46,7 @@ class PilotRows:
         self._num_problems += len(problems)
         return len(at), problems
 
-    def problems(self, num_clients: int | None) -> Iterator[Problem]:
+    def problems(self, num_clients: int | None) -> Iterator[InputProblem]:
         """What only the whole file shows, as far as it was read."""
         if self._num_problems >= MOST_PROBLEMS:
             return
@@ -62,15 +62,15 @@ class PilotRows:
                     f"clients_per_round={clients:,}, num_clients={num_clients:,}. The pilots must "
                     "be of the fleet that is planned for."
                 )
-                yield Problem(line=line, column="clients_per_round", message=message)
+                yield InputProblem(line=line, column="clients_per_round", message=message)
         if len(self._rows) == 1:
             message = (
                 "`number of pilots >= 2` must hold, but got 1. Run another pilot with a different "
                 "clients_per_round and local_steps."
             )
-            yield Problem(message=message)
+            yield InputProblem(message=message)
 
-    def _repeated(self) -> Iterator[Problem]:
+    def _repeated(self) -> Iterator[InputProblem]:
         first: dict[tuple[Any, ...], int] = {}
         for line, values in self._rows:
             if (before := first.setdefault(tuple(values.values()), line)) != line:
@@ -78,9 +78,9 @@ class PilotRows:
                     f"repeats line {before}, and a run that stands twice counts twice. Remove "
                     "it; runs that came out equal are told apart by their seed."
                 )
-                yield Problem(line=line, message=message)
+                yield InputProblem(line=line, message=message)
 
-    def _different_losses(self) -> Iterator[Problem]:
+    def _different_losses(self) -> Iterator[InputProblem]:
         lines: dict[tuple[float, float], list[int]] = {}
         for line, values in self._rows:
             upper, lower = (values[name] for name in _LOSSES)
@@ -92,7 +92,7 @@ class PilotRows:
                 "every pilot must descend between the same two losses, or their rounds cannot be "
                 f"compared, but got {', '.join(found)}. Read the rounds off at common losses."
             )
-            yield Problem(message=message)
+            yield InputProblem(message=message)
 
 
 def _shown(lines: Iterable[int]) -> str:

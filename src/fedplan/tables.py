@@ -37,7 +37,7 @@ from fedplan.csvfile import (
     number,
     read_blocks,
 )
-from fedplan.errors import Collector, InputError, Problem
+from fedplan.errors import Collector, InputError, InputProblem
 from fedplan.pilotrows import PILOT_COLUMNS, PilotRows
 
 _KINDS = {
@@ -81,13 +81,13 @@ def write_fleet(path: str | os.PathLike[str], fleet: Fleet) -> None:
         if wrong:
             invariant = "must be one line of text without spaces around it"
             message = f"{invariant}, but got {reprlib.repr(wrong[0])} ({len(wrong)} such names)."
-            raise input_error([Problem(column="device", message=message)], path)
+            raise input_error([InputProblem(column="device", message=message)], path)
     try:
         with draft_of(path) as draft, draft.open("x", encoding="utf-8", newline="") as file:
             write_rows(file, fleet)
     except OSError as error:
         message = f"cannot be written ({error.strerror}): check the path {path}."
-        raise input_error([Problem(message=message)], path) from error
+        raise input_error([InputProblem(message=message)], path) from error
 
 
 def write_rows(file: TextIO, fleet: Fleet) -> None:
@@ -126,7 +126,7 @@ def _invalid(name: str, values: FloatArray) -> NDArray[np.bool_]:
     return invalid_quantity(name, values)
 
 
-def _fleet_part(cells: Cells, at: list[int]) -> tuple[_FleetPart, list[Problem]]:
+def _fleet_part(cells: Cells, at: list[int]) -> tuple[_FleetPart, list[InputProblem]]:
     device = cells.pop("device", [])
     numbers = {name: np.array([number(cell) for cell in cells[name]]) for name in cells}
     problems = []
@@ -138,7 +138,7 @@ def _fleet_part(cells: Cells, at: list[int]) -> tuple[_FleetPart, list[Problem]]
             message += comma_remedy(cells[name][row])
             if MAX_VALUE < values[row] < math.inf:
                 message += f" The largest number accepted is {MAX_VALUE:g}."
-            problems.append(Problem(line=at[row], column=name, message=message))
+            problems.append(InputProblem(line=at[row], column=name, message=message))
     return (numbers, device), problems
 
 

@@ -240,37 +240,3 @@ def test_the_speed_counts_the_local_steps_of_all_runs(fedplan, monkeypatch):
     answer = fedplan("simulate", "demo", *words)
     took_s = 2 * 3 * 5 * 20 / answer.json["local_steps_per_second"]
     assert 0.5 <= took_s < 10  # the runs, without the seconds before and after them
-
-
-@pytest.mark.parametrize(
-    ("words", "clients", "groups"),
-    [
-        (["participation=shuffled", "clients-per-round=3"], 3, None),
-        (["participation=weighted", "clients-per-round=3"], 3, None),
-        (["participation=turns", "groups=2"], None, 2),
-    ],
-)
-def test_every_law_trains(fedplan, words, clients, groups):
-    small = (
-        "simulate",
-        "demo",
-        "num-clients=6",
-        "rounds=4",
-        "seeds=2",
-        "dropout=0.1",
-        "target-loss=0",
-    )
-    answer = fedplan(*small, *words, "--format", "json").json
-    law = words[0].partition("=")[2]
-    found = (answer["participation"], answer["clients_per_round"], answer["groups"])
-    assert found == (law, clients, groups) and answer["dropout"] == 0.1
-    assert [len(run["losses"]) for run in answer["runs"]] == [5, 5]
-    assert law in fedplan(*small, *words).out
-
-
-def test_laws_say_everything_that_is_wrong_at_once(fedplan):
-    words = ("participation=turns", "groups=30", "clients-per-round=3", "dropout=1")
-    done = fedplan("simulate", "demo", *words)
-    assert done.code == 2
-    for reason in ("groups <= num-clients", "clients-per-round goes with", "dropout < 1"):
-        assert reason in done.err

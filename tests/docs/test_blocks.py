@@ -37,7 +37,7 @@ def test_a_block_is_run_somewhere(block):
         assert block.language == "console", f"{block}: only commands may stay untried"
         return
     match block.language:
-        case "python":  # by pytest's doctest, whose places these are; programs by test_how_to.py
+        case "python":  # by doctest, whose places these are; programs by tests of their own pages
             assert not block.is_session or block.page.startswith(("README.md", "docs/"))
             assert "+SKIP" not in block.text
         case "sql":

@@ -30,7 +30,7 @@ from fedplan import (
 from fedplan.participation.draws import pick, present
 
 TURNS = [
-    Turns(groups=((0, 3), (1, 5), (2, 4)), visits=(3, 2, 1)),
+    Turns(groups=((3, 0), (1, 5), (2, 4)), visits=(3, 2, 1)),
     Turns(groups=((0, 1, 2, 3, 4, 5),), visits=(1,)),
 ]
 DRAWN = Weighted(clients_per_round=2, chances=(0.3, 0.1, 0.1, 0.2, 0.2, 0.1))

@@ -258,6 +258,37 @@ def test_the_same_seed_gives_the_same_run_by_every_law_on_any_threads(dropout):
     assert [run.rounds[-1].model_loss is None for run in one[::2]] == [True, False, False, True]
 
 
+def test_the_model_that_is_judged_is_the_average_of_the_last_ones():
+    learner = Logistic(synthetic(1, 1, num_clients=8))
+    setting = Setting(participation=LAWS[2], local_steps=4)
+    models, judged = [learner.initial(1)], []
+    evaluate, train_round = learner.evaluate, learner.train_round
+
+    def train(weights, *rest):
+        train_round(weights, *rest)
+        models.append(weights.copy())
+
+    def judge(weights, samples):
+        judged.append(weights.copy())
+        return evaluate(weights, samples)
+
+    learner.train_round, learner.evaluate = train, judge
+    simulator = Simulator(learner, LearningRate(initial=0.1), evaluation=Evaluation(every=5))
+    run = simulator.run(setting, Stop(max_rounds=21), seed=1)
+    # At rounds 0, 5, 10, 15 and 20 and at the end, each followed by the last model from 5 on.
+    assert [r.round for r in run.rounds if r.model_loss is not None] == [5, 10, 15, 20, 21]
+    for round_, found in zip((5, 10, 15, 20, 21), judged[1::2], strict=True):
+        latest = models[1 : round_ + 1][-3:]
+        np.testing.assert_array_equal(found, np.mean(latest, axis=0, dtype=float).astype("f4"))
+
+
+def test_a_run_by_turns_that_diverges_between_evaluations_says_so():
+    learner = Logistic(synthetic(1, 1, num_clients=8))
+    simulator = Simulator(learner, LearningRate(initial=1e38), evaluation=Evaluation(every=50))
+    run = simulator.run(Setting(participation=LAWS[2], local_steps=4), Stop(max_rounds=99), seed=1)
+    assert run.status == "diverged"
+
+
 def test_a_round_that_nobody_answers_changes_nothing_and_takes_no_time():
     learner = Logistic(synthetic(1, 1, num_clients=4))
     fleet = Fleet(step_time_s=0.1, comm_time_s=1.0, count=4)

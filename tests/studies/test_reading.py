@@ -118,7 +118,6 @@ step-time-s = 0.1
         ("model=lenet5", "lenet5 learns from images"),
         ("max-time-s=5", "max-time-s needs a [fleet]"),
         ("step-time-s=0.1", "comm-time-s is missing"),
-        ("file=f.csv step-time-s=1", "not both"),
         ("step-time-s=1 comm-time-s=0 comm-time-sd-s=1", "needs a mean above 0"),
         ("partition=iid", "goes with data = mnist or mnist-mini, not with data = synthetic"),
         ("data=mnist-mini alpha=2", "alpha goes with data = synthetic"),
@@ -137,6 +136,11 @@ def test_what_cannot_be_is_refused(study, words, reason):
     found = problems(study(), *words.split(" "))
     assert len(found) == 1 and reason in str(found[0]), found
     assert found[0].source == "command line" or "missing" in reason
+
+
+def test_the_file_of_devices_is_looked_at_with_the_rest(study):
+    ours, missing = problems(study(), "file=f.csv", "step-time-s=1")
+    assert "not both" in str(ours) and str(missing).startswith("f.csv: no such file")
 
 
 def test_an_override_retires_what_no_longer_applies():

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fedplan.errors import InputError, Problem
+from fedplan.errors import InputError, InputProblem
 
 LINK = "superlink"  # how the one process is called that is no device
 MAX_DEVICES = 200  # of one bridge, whose addresses end in 2 to 201
@@ -65,7 +65,7 @@ def read_profile(profile: str, num_devices: int | None = None) -> tuple[Device, 
     devices = _read_file(profile)
     if num_devices not in (None, len(devices)):
         raise InputError(
-            Problem(
+            InputProblem(
                 source=profile,
                 message=f"names {len(devices)} devices, but --devices asks for {num_devices}. "
                 "Leave --devices out.",
@@ -88,9 +88,9 @@ def _read_file(path: str) -> tuple[Device, ...]:
         content = tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         message = f"there is no such file or profile. Built in: {', '.join(PROFILES)}."
-        raise InputError(Problem(source=path, message=message)) from None
+        raise InputError(InputProblem(source=path, message=message)) from None
     except (OSError, ValueError) as error:  # unreadable, not UTF-8, not TOML
-        raise InputError(Problem(source=path, message=f"cannot be read ({error}).")) from error
+        raise InputError(InputProblem(source=path, message=f"cannot be read ({error}).")) from error
     tables = content.get("device")
     problems = [f"has the key {key}, which is unknown." for key in content if key != "device"]
     if not (isinstance(tables, list) and tables and all(isinstance(one, dict) for one in tables)):
@@ -102,7 +102,7 @@ def _read_file(path: str) -> tuple[Device, ...]:
         problems += [f"device {place}: {problem}" for problem in _faults(table)]
     problems += _twice([table.get("name") for table in tables])
     if problems:
-        raise InputError([Problem(source=path, message=problem) for problem in problems])
+        raise InputError([InputProblem(source=path, message=problem) for problem in problems])
     return tuple(
         Device(**{key.replace("-", "_"): value for key, value in table.items()}) for table in tables
     )

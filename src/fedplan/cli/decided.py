@@ -76,7 +76,13 @@ def _plans(plans: list[list[int]]) -> Iterator[str]:
 
 
 def _setting(values: Mapping[str, Any]) -> str:
-    return f"{values['clients_per_round']:,} clients, {values['local_steps']:,} steps"
+    law, clients = values.get("participation", "uniform"), values["clients_per_round"]
+    if clients is None:
+        groups = values["groups"]  # each one's costs, or only how many
+        who = f"{groups if isinstance(groups, int) else len(groups):,} groups"
+    else:
+        who = f"{clients:,} clients" if law == "uniform" else f"{clients:,} clients ({law})"
+    return f"{who}, {values['local_steps']:,} steps"
 
 
 _WORDS: dict[str, Callable[[Any], Iterator[str]]] = {

@@ -16,7 +16,6 @@ from fedplan.cli.options import (
 )
 from fedplan.cli.output import (
     console,
-    count_or_dash,
     joules,
     print_json,
     save_plot,
@@ -59,7 +58,7 @@ def frontier(output_format: str, plot: str | None, **options: Any) -> None:
     if not points:
         message = "No setting meets the limits. `fedplan plan` with them says the best attainable."
     if points and not complete:
-        message += " Of the settings a lattice was looked at, not every one."
+        message += " Not every setting was looked at."
     if plot is not None and points:
         save_plot(frontier_figure_data(points, relative=request.relative_to or False), plot)
     elif plot is not None:
@@ -69,6 +68,7 @@ def frontier(output_format: str, plot: str | None, **options: Any) -> None:
             {
                 "success": bool(points),
                 "status": "ok" if points else "infeasible",
+                "participation": request.participation,
                 "complete": complete,
                 "points": [asdict(point) for point in points],
                 "message": message,
@@ -85,13 +85,14 @@ def _print_table(points: list[FrontierPoint], of_what: str) -> None:
     from rich.table import Table
 
     table = Table(box=None)
-    for name in ("K", "E", f"time{of_what}", f"energy{of_what}", "energy weight"):
+    who = "groups" if any(point.groups for point in points) else "K"
+    for name in (who, "E", f"time{of_what}", f"energy{of_what}", "energy weight"):
         table.add_column(name, justify="right")
     for point in points:
         start, end = point.energy_weight_from, point.energy_weight_to
         selected = "-" if start is None or end is None else f"{start:.4f} .. {end:.4f}"
         table.add_row(
-            count_or_dash(point.clients_per_round),
+            f"{point.groups or point.clients_per_round:,}",
             f"{point.local_steps:,}",
             seconds(point.time_s),
             joules(point.energy_j),

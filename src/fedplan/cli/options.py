@@ -60,6 +60,15 @@ def _flag(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
+class _LawOption(click.Option):
+    """An option that takes the name of a law, and whose help has those that there are."""
+
+    def make_metavar(self, *_: object, **__: object) -> str:
+        from fedplan.participation import LAWS
+
+        return f"[{'|'.join(LAWS)}]"
+
+
 problem_options = _stack(
     click.option("--fleet", "fleet_file", metavar="CSV", help="The devices: fleet.csv."),
     click.option("--example", is_flag=True, help="A built-in fleet of 100 devices and its bound."),
@@ -71,9 +80,8 @@ problem_options = _stack(
 law_options = _stack(
     click.option(
         "--participation",
-        metavar="LAW",
-        help="Who trains when: turns (default without a bound), uniform (with one), shuffled or "
-        "weighted.",
+        cls=_LawOption,
+        help="Who trains when. Default: turns without a bound, uniform with one.",
     ),
     click.option(
         "--saturation",

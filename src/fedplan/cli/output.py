@@ -187,6 +187,21 @@ def difference(ratio: float) -> str:
     return f"{ratio:,.1f} x" if ratio < 10 else f"{ratio:,.0f} x"
 
 
+def who_trains(
+    law: str, clients_per_round: int | None, groups: int | None, num_clients: int
+) -> tuple[str, str]:
+    """Who trains in a round, as a row of a table.
+
+    >>> who_trains("turns", None, 6, 20), who_trains("shuffled", 4, None, 20)
+    (('groups that take turns', '[bold]6[/] (20 clients)'),
+     ('clients per round (shuffled)', '[bold]4[/] of 20'))
+    """
+    if clients_per_round is None:
+        return "groups that take turns", f"[bold]{groups or 0:,}[/] ({num_clients:,} clients)"
+    name = "clients per round" if law == "uniform" else f"clients per round ({law})"
+    return name, f"[bold]{clients_per_round:,}[/] of {num_clients:,}"
+
+
 def count_or_dash(number: int | None) -> str:
     """A whole number, or a dash where there is none.
 

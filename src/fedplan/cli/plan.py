@@ -26,6 +26,7 @@ from fedplan.cli.output import (
     save_plot,
     say_not_drawn,
     seconds,
+    who_trains,
 )
 from fedplan.errors import EXIT_INFEASIBLE
 
@@ -236,7 +237,12 @@ def _print_table(request: Request, result: Plan, what_ifs: list[WhatIf]) -> None
     best, of_what = result.prediction, request.of_what
     facts = Table.grid(padding=(0, 3))
     for name, value in (
-        _who(result, len(request.problem.fleet)),
+        who_trains(
+            result.participation,
+            best.clients_per_round,
+            len(result.groups),
+            len(request.problem.fleet),
+        ),
         ("local steps", f"[bold]{best.local_steps:,}[/]"),
         (f"rounds{of_what}", f"{best.rounds:,}"),
         (f"time{of_what}", seconds(best.time_s)),
@@ -269,29 +275,25 @@ def _print_table(request: Request, result: Plan, what_ifs: list[WhatIf]) -> None
     out.print()
     out.print(others)
     if what_ifs:
-        unsure = Table(title="If the truth were otherwise", title_justify="left", box=None)
-        for name in ("if", "best K", "best E", "staying costs"):
-            unsure.add_column(name, justify="left" if name == "if" else "right")
-        for case in what_ifs:
-            unsure.add_row(
-                case.name,
-                count_or_dash(case.clients_per_round),
-                f"{case.local_steps:,}",
-                f"+{case.regret:.1%}",
-            )
         out.print()
-        out.print(unsure)
+        out.print(_what_if_table(result, what_ifs))
     out.print()
     out.print(_message(request, result), markup=False)
 
 
-def _who(result: Plan, num_clients: int) -> tuple[str, str]:
-    if result.groups:
-        groups = f"[bold]{len(result.groups):,}[/] of {num_clients:,} clients"
-        return "groups that take turns", groups
-    clients = count_or_dash(result.prediction.clients_per_round if result.prediction else None)
-    law = "" if result.participation == "uniform" else f" ({result.participation})"
-    return f"clients per round{law}", f"[bold]{clients}[/] of {num_clients:,}"
+def _what_if_table(result: Plan, what_ifs: list[WhatIf]) -> Table:
+    from rich.table import Table
+
+    table = Table(title="If the truth were otherwise", title_justify="left", box=None)
+    names = ["if", "best E", "staying costs"]
+    if not result.groups:
+        names.insert(1, "best K")
+    for name in names:
+        table.add_column(name, justify="left" if name == "if" else "right")
+    for case in what_ifs:
+        clients = [] if result.groups else [count_or_dash(case.clients_per_round)]
+        table.add_row(case.name, *clients, f"{case.local_steps:,}", f"+{case.regret:.1%}")
+    return table
 
 
 def _group_table(result: Plan) -> Table:

@@ -26,6 +26,7 @@ from fedplan.cli.output import (
     save_plot,
     say_not_drawn,
     seconds,
+    who_trains,
 )
 from fedplan.cli.preparing import build, compile_kernels, named_study, read_checked
 from fedplan.cli.progress import step_bar
@@ -235,12 +236,10 @@ def _print_table(experiment: Experiment, outcome: Outcome) -> None:
     study = experiment.study
     facts = Table.grid(padding=(0, 3))
     facts.add_row("study", f"{study.name}: {experiment.data_name}, {study.task.model}")
-    if outcome.setting is not None:
-        clients, steps = outcome.setting
-        facts.add_row("clients per round", f"[bold]{clients:,}[/] of {experiment.num_clients:,}")
-        facts.add_row("local steps", f"[bold]{steps:,}[/]")
-    if outcome.plan is not None and outcome.plan.success:
-        facts.add_row("who trains when", f"[bold]{outcome.plan.setting.label}[/]")
+    if (plan := _plan_json(outcome)) is not None:
+        law, clients = plan["participation"], plan["clients_per_round"]
+        facts.add_row(*who_trains(law["law"], clients, len(law["groups"]), experiment.num_clients))
+        facts.add_row("local steps", f"[bold]{plan['local_steps']:,}[/]")
     out.print(facts)
     out.print()
     out.print(_comparison(experiment, outcome))

@@ -20,6 +20,7 @@ from fedplan.cli.output import (
     save_plot,
     say_not_drawn,
     seconds,
+    who_trains,
 )
 from fedplan.cli.preparing import build, compile_kernels, read_checked
 from fedplan.cli.progress import round_bar
@@ -220,19 +221,14 @@ def _print_table(
     from rich.table import Table
 
     out = console()
-    training = experiment.study.training
     columns = _columns(experiment)
     facts = Table.grid(padding=(0, 3))
     facts.add_row(
         "study", f"{experiment.study.name}: {experiment.data_name}, {experiment.study.task.model}"
     )
-    setting, clients = runs[0].setting, experiment.simulator.num_clients
-    if training.participation != "uniform":
-        facts.add_row("participation", training.participation)
-    if setting.clients_per_round is None:
-        facts.add_row("groups", f"{setting.groups:,} of {clients:,} clients")
-    else:
-        facts.add_row("clients per round", f"{setting.clients_per_round:,} of {clients:,}")
+    setting = runs[0].setting
+    law, clients = setting.participation.law, experiment.num_clients
+    facts.add_row(*who_trains(law, setting.clients_per_round, setting.groups, clients))
     facts.add_row("local steps", f"{setting.local_steps:,}")
     for name, (find, shown) in columns.items():
         values = [value for run in _sound(runs) if (value := find(run)) is not None]

@@ -9,7 +9,7 @@ from datetime import datetime
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from fedplan.errors import Collector, InputError, Problem
+from fedplan.errors import Collector, InputError, InputProblem
 
 if TYPE_CHECKING:
     from fedplan.store import ExperimentEntry, Store, StudyEntry
@@ -26,7 +26,7 @@ def open_stored(url: str) -> Store:
     if not path_of(url).exists():
         store.close()
         message = "is not there. Check the URL; `fedplan run` and `fedplan sweep` make a store."
-        raise InputError(Problem(source=f"store {path_of(url)}", message=message))
+        raise InputError(InputProblem(source=f"store {path_of(url)}", message=message))
     return store
 
 

@@ -28,6 +28,7 @@ from fedplan.cli.output import (
     print_json,
     save_plot,
     seconds,
+    who_trains,
 )
 from fedplan.cli.preparing import build, compile_kernels, read_checked
 from fedplan.cli.progress import job_bar
@@ -185,8 +186,8 @@ def _print_table(experiment: Experiment, result: Sweep) -> None:
     facts.add_row("study", f"{study.name}: {experiment.data_name}, {study.task.model}")
     facts.add_row("runs", f"{len(result.runs):,}")
     if best is not None:
-        who = "groups" if best.clients_per_round is None else "clients per round"
-        facts.add_row(who, f"[bold]{best.setting[0]:,}[/]")
+        law, clients = best.participation, experiment.num_clients
+        facts.add_row(*who_trains(law, best.clients_per_round, best.groups, clients))
         facts.add_row("local steps", f"[bold]{best.local_steps:,}[/]")
         facts.add_row("rounds", _with_error(best.rounds, best.rounds_sd))
         facts.add_row("time", seconds(best.time_s))
@@ -199,7 +200,7 @@ def _print_table(experiment: Experiment, result: Sweep) -> None:
         out.print(table)
     out.print()
     if any(cell.reached < cell.seeds for cell in result.cells):
-        out.print("Where it says 3 of 5, so many seeds reached the target, and not all.\n")
+        out.print("Where it says 3 of 5, only so many of the seeds reached the target.\n")
     out.print(result.message, markup=False)
 
 

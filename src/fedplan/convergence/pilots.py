@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from fedplan.core.fleet import MAX_CLIENTS, MAX_VALUE
-from fedplan.errors import InputError, Problem
+from fedplan.errors import InputError, InputProblem
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -91,11 +91,13 @@ _ORDERED = (
 _APART = "Set the two losses further apart."
 
 
-def _problems(values: dict[str, Any]) -> list[Problem]:
+def _problems(values: dict[str, Any]) -> list[InputProblem]:
     # Types are checked too: the reader of pilots.csv hands over cells that are no numbers as they
     # stand, and has them refused here in the one wording there is.
     problems = [
-        Problem(column=name, message=f"{rule.requirement}, but got {reprlib.repr(values[name])}.")
+        InputProblem(
+            column=name, message=f"{rule.requirement}, but got {reprlib.repr(values[name])}."
+        )
         for name, rule in _RULES.items()
         if not rule.fits(values[name])
     ]
@@ -105,5 +107,5 @@ def _problems(values: dict[str, Any]) -> list[Problem]:
             got = f"{low}={values[low]}, {high}={values[high]}"
             remedy = _APART if values[low] == values[high] else swapped
             message = f"`{low} < {high}` must hold, but got {got}. {remedy}"
-            problems.append(Problem(column=low, message=message))
+            problems.append(InputProblem(column=low, message=message))
     return problems

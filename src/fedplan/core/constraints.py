@@ -42,10 +42,16 @@ class Constraints:
             if (value := getattr(self, name)) is not None and not isinstance(value, Integral)
         ]
         for what in ("clients_per_round", "local_steps"):
-            low, high = getattr(self, f"min_{what}"), getattr(self, f"max_{what}")
-            if (low is not None and low < 1) or (high is not None and high < (low or 1)):
+            ends = {name: getattr(self, name) for name in (f"min_{what}", f"max_{what}")}
+            problems += [
+                f"`{name} >= 1` must hold, but got {name}={value}."
+                for name, value in ends.items()
+                if value is not None and value < 1
+            ]
+            low, high = ends.values()
+            if low is not None and high is not None and low > high:
                 problems.append(
-                    f"`1 <= min_{what} <= max_{what}` must hold, but got "
+                    f"`min_{what} <= max_{what}` must hold, but got "
                     f"min_{what}={low}, max_{what}={high}."
                 )
         if problems:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedplan.core.order import rising_order
-from fedplan.errors import InputError, Problem
+from fedplan.errors import InputError, InputProblem
 from fedplan.frames import make_frame
 from fedplan.notebook import in_words, table_html
 
@@ -294,7 +294,7 @@ def _broadcast(columns: dict[str, ArrayLike]) -> dict[str, NDArray[np.float64]]:
         try:
             arrays[name] = np.atleast_1d(np.asarray(values, dtype=np.float64))
         except (TypeError, ValueError):
-            problems.append(Problem(column=name, message="must be numbers."))
+            problems.append(InputProblem(column=name, message="must be numbers."))
     if problems:
         raise InputError(problems)
     sizes = {name: array.shape for name, array in arrays.items() if array.shape != (1,)}
@@ -309,13 +309,13 @@ def _broadcast(columns: dict[str, ArrayLike]) -> dict[str, NDArray[np.float64]]:
     return {name: np.broadcast_to(array, size) for name, array in arrays.items()}
 
 
-def _problems(arrays: dict[str, FloatArray], device: Sequence[str] | None) -> list[Problem]:
+def _problems(arrays: dict[str, FloatArray], device: Sequence[str] | None) -> list[InputProblem]:
     problems = []
     for name in QUANTITIES:
         wrong = np.flatnonzero(invalid_quantity(name, arrays[name]))
         if wrong.size:
             problems.append(
-                Problem(
+                InputProblem(
                     column=name,
                     message=f"{quantity_requirement(name)}, but entry {wrong[0]} is "
                     f"{arrays[name][wrong[0]]} ({wrong.size} such entries).",
@@ -326,18 +326,18 @@ def _problems(arrays: dict[str, FloatArray], device: Sequence[str] | None) -> li
     wrong = np.flatnonzero(~((count >= 1) & (count == np.floor(count)) & (count <= MAX_CLIENTS)))
     if wrong.size:
         problems.append(
-            Problem(
+            InputProblem(
                 column="count",
                 message=f"must be a positive integer, but entry {wrong[0]} is {count[wrong[0]]}.",
             )
         )
     elif count.sum() > MAX_CLIENTS:
         problems.append(
-            Problem(column="count", message=f"adds up to over {MAX_CLIENTS:,} devices.")
+            InputProblem(column="count", message=f"adds up to over {MAX_CLIENTS:,} devices.")
         )
     if device is not None and len(device) != count.size:
         problems.append(
-            Problem(
+            InputProblem(
                 column="device",
                 message=f"must have one name an entry, but got {len(device)} names for "
                 f"{count.size} entries.",
@@ -351,14 +351,14 @@ def invalid_samples(values: FloatArray) -> NDArray[np.bool_]:
     return ~((values >= 0) & (values <= MAX_VALUE))
 
 
-def _samples_problems(samples: FloatArray) -> list[Problem]:
+def _samples_problems(samples: FloatArray) -> list[InputProblem]:
     wrong = np.flatnonzero(invalid_samples(samples))
     if wrong.size:
         message = (
             f"must be a finite number >= 0, but entry {wrong[0]} is {samples[wrong[0]]} "
             f"({wrong.size} such entries)."
         )
-        return [Problem(column="samples", message=message)]
+        return [InputProblem(column="samples", message=message)]
     if not samples.any():
-        return [Problem(column="samples", message="must be > 0 on at least one device.")]
+        return [InputProblem(column="samples", message="must be > 0 on at least one device.")]
     return []

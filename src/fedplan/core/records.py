@@ -51,9 +51,7 @@ class Stop:
 
 def check_run(setting: Setting, stop: Stop, num_clients: int) -> None:
     """Refuse what no runner can train, with every problem at once."""
-    problems = setting.participation.problems(num_clients)
-    if setting.local_steps < 1:
-        problems.append(f"`local_steps >= 1` must hold, but got local_steps={setting.local_steps}.")
+    problems = setting.problems(num_clients)
     if stop.max_rounds < 1:
         problems.append(f"`max_rounds >= 1` must hold, but got max_rounds={stop.max_rounds}.")
     if problems:

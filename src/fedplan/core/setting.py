@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from fedplan.core.course import Steady
@@ -32,10 +32,13 @@ class RoundCost:
 class Participation(Protocol):
     """A law of who trains when; `participation/` has one file for each.
 
+    A law is a dataclass of numbers and tuples, so that a store can keep it.
     `tests/contracts/participation.py` says what a law promises; every law passes it.
     """
 
     law: ClassVar[str]  # its name in commands, files and stores
+    summary: ClassVar[str]  # who trains when, in a few words
+    needs_fleet: ClassVar[bool]  # whether it depends on how quick the devices are
 
     @classmethod
     def of(cls, problem: Problem, local_steps: int, size: int) -> Participation:
@@ -78,10 +81,6 @@ class Participation(Protocol):
 
     def problems(self, num_clients: int) -> list[str]:
         """What keeps so many clients from training by this law."""
-        ...
-
-    def to_dict(self) -> dict[str, Any]:
-        """The law in texts, numbers and lists; `participation.setting_from_dict` reads it."""
         ...
 
 
@@ -128,6 +127,13 @@ class Setting:
             self.participation.law, self.clients_per_round, self.groups, self.local_steps
         )
 
+    def problems(self, num_clients: int) -> list[str]:
+        """What keeps so many clients from training with it."""
+        found = self.participation.problems(num_clients)
+        if self.local_steps < 1:
+            found.append(f"`local_steps >= 1` must hold, but got local_steps={self.local_steps}.")
+        return found
+
     def __str__(self) -> str:
         law, clients = self.participation.law, self.clients_per_round
         who = f"groups={self.groups}" if clients is None else f"clients-per-round={clients}"
@@ -135,8 +141,17 @@ class Setting:
         return f"{shown}, local-steps={self.local_steps}"
 
     def to_dict(self) -> dict[str, Any]:
-        """The setting in texts, numbers and lists."""
-        return {**self.participation.to_dict(), "local_steps": int(self.local_steps)}
+        """The setting in texts, numbers and lists; `participation.setting_from_dict` reads it."""
+        law: Any = self.participation
+        written = {field.name: _plain(getattr(law, field.name)) for field in fields(law)}
+        return {"law": law.law, **written, "local_steps": int(self.local_steps)}
+
+
+def _plain(value: Any) -> Any:
+    """Tuples as lists, and numpy's numbers as Python's."""
+    if isinstance(value, tuple):
+        return [_plain(each) for each in value]
+    return value.item() if hasattr(value, "item") else value
 
 
 def setting_label(

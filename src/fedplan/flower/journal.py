@@ -16,7 +16,7 @@ import numpy as np
 
 from fedplan.atomic import draft_of
 from fedplan.core.records import RoundRecord, RunRecord
-from fedplan.errors import InputError, Problem
+from fedplan.errors import InputError, InputProblem
 from fedplan.flower.averaging import Weights
 from fedplan.flower.runner import State
 from fedplan.simulation import Job
@@ -42,7 +42,7 @@ class StoreJournal:
         rounds = tuple(record for record in run.rounds if record.round <= round_)
         if not rounds or rounds[-1].round != round_:
             raise InputError(
-                Problem(
+                InputProblem(
                     source=str(path),
                     message=f"is the model after round {round_}, which the store does not have. "
                     "Give the store that belongs to it, or remove the file to begin again.",
@@ -93,4 +93,4 @@ def load_weights(path: Path) -> tuple[int, Weights]:
             return int(saved[_ROUND]), weights
     except (BadZipFile, EOFError, KeyError, OSError, ValueError) as error:
         message = f"cannot be read as a model ({error}). Restore it, or remove it to begin again."
-        raise InputError(Problem(source=str(path), message=message)) from error
+        raise InputError(InputProblem(source=str(path), message=message)) from error

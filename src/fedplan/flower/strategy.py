@@ -18,7 +18,7 @@ from fedplan.core.constraints import Constraints
 from fedplan.core.learning_rate import LearningRate
 from fedplan.core.objective import Objective
 from fedplan.core.records import Status
-from fedplan.errors import InputError, Problem
+from fedplan.errors import InputError, InputProblem
 from fedplan.flower.border import Layout
 from fedplan.flower.course import Course, Goal, is_setting
 from fedplan.flower.exchange import Clock
@@ -149,7 +149,7 @@ class PlannedFedAvg:
         first = to_record(load_weights(path)[1])
         if _shapes(first) != _shapes(to_record(given)):
             message = "is of another model. Give this one a study of its own, or remove the folder."
-            raise InputError(Problem(source=str(path), message=message))
+            raise InputError(InputProblem(source=str(path), message=message))
         return first
 
 
@@ -160,10 +160,10 @@ def read_plan(path: str | os.PathLike[str]) -> tuple[int, int]:
         setting = (plan["clients_per_round"], plan["local_steps"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         message = f"is no plan ({error}). Write one: fedplan plan ... --format json > plan.json."
-        raise InputError(Problem(source=str(path), message=message)) from error
+        raise InputError(InputProblem(source=str(path), message=message)) from error
     if not is_setting(setting):
         message = f"must have clients_per_round and local_steps >= 1, but has {setting}."
-        raise InputError(Problem(source=str(path), message=message))
+        raise InputError(InputProblem(source=str(path), message=message))
     return setting
 
 

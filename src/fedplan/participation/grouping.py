@@ -104,17 +104,6 @@ class Grouping:
         return np.array(self.visits) / sum(self.visits)
 
 
-def group(problem: Problem, local_steps: float, num_groups: int) -> Grouping | None:
-    """At most so many groups, and how often each trains; None where a limit on clients forbids it.
-
-    >>> from fedplan.core.fleet import Fleet
-    >>> fleet = Fleet(step_time_s=[1.0, 9.0, 1.1, 8.0], comm_time_s=0.0)
-    >>> group(Problem(fleet=fleet), 1, 2).whole().groups
-    ((0, 2), (1, 3))
-    """
-    return Grouper(problem, local_steps).group(num_groups)
-
-
 class Grouper:
     """The devices ranked at one E, to be cut into any number of groups."""
 

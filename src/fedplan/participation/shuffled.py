@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -27,6 +27,8 @@ class Shuffled:
     """
 
     law: ClassVar[str] = "shuffled"
+    summary: ClassVar[str] = "everyone once in a cycle, K at a time"
+    needs_fleet: ClassVar[bool] = False
     clients_per_round: int
     num_clients: int
 
@@ -73,17 +75,12 @@ class Shuffled:
 
     def problems(self, num_clients: int) -> list[str]:
         """What keeps so many clients from training by this law."""
+        found = clients_problems(self.clients_per_round, num_clients)
         if self.num_clients != num_clients:
-            return [f"it is for {self.num_clients} clients, but there are {num_clients}."]
-        return clients_problems(self.clients_per_round, num_clients)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The law in numbers."""
-        return {
-            "law": self.law,
-            "clients_per_round": int(self.clients_per_round),
-            "num_clients": int(self.num_clients),
-        }
+            found.append(
+                f"{self.num_clients} clients are to be shuffled, but there are {num_clients}."
+            )
+        return found
 
     def _ends(self) -> list[int]:
         """Where the rounds of a cycle begin and end in the deal, sizes as equal as can be."""

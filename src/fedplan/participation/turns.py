@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -40,6 +40,8 @@ class Turns:
     """
 
     law: ClassVar[str] = "turns"
+    summary: ClassVar[str] = "groups of like speed, slow ones less often"
+    needs_fleet: ClassVar[bool] = True
     clients_per_round: ClassVar[None] = None
     groups: tuple[tuple[int, ...], ...]
     visits: tuple[int, ...]
@@ -60,6 +62,8 @@ class Turns:
         members = [client for group in self.groups for client in group]
         if len(set(members)) < len(members):
             problems.append("no client may be in two groups.")
+        if min(members, default=0) < 0:
+            problems.append(f"clients have numbers from 0 on, but got {min(members)}.")
         if problems:
             raise InputError(problems)
 
@@ -71,12 +75,15 @@ class Turns:
         if not 1 <= size <= len(problem.fleet):
             raise InputError(
                 f"`1 <= groups <= num_clients` must hold, but got groups={size}, "
-                f"num_clients={len(problem.fleet)}."
+                f"num_clients={len(problem.fleet)}. Change the number of groups."
             )
         grouping = Grouper(problem, local_steps).group(size)
         if grouping is None:
+            low, high = problem.limits.clients_range(len(problem.fleet))
             raise InputError(
-                f"{size} groups cannot be made within the limits on clients per round."
+                f"{len(problem.fleet):,} clients cannot be cut into {size:,} groups of {low:,} to "
+                f"{high:,}. Change the number of groups, or widen min_clients_per_round and "
+                "max_clients_per_round."
             )
         return grouping.whole()
 
@@ -108,7 +115,7 @@ class Turns:
     def cohort(self, samples: FloatArray, seed: int, round_: int) -> Cohort:  # noqa: ARG002
         """Who trains in this round: a whole group, the same for every seed."""
         turn = self.turn(round_)
-        clients = np.array(self.groups[turn])
+        clients = np.sort(self.groups[turn])
         scale = self.cycle / (self.visits[turn] * samples.sum())
         return Cohort(clients, samples[clients] * scale)
 
@@ -153,16 +160,6 @@ class Turns:
         if largest < num_clients:
             return []
         return [f"client {largest} is in a group, but there are {num_clients} clients."]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The law in numbers and lists."""
-        return {
-            "law": self.law,
-            "groups": [list(group) for group in self.groups],
-            "visits": list(self.visits),
-            "earned": list(self.earned),
-            "since": self.since,
-        }
 
     def continued(self, next_: Turns, samples: FloatArray, round_: int) -> Turns:
         """The law to go on with after this round, where groups or visits have changed.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,6 +26,8 @@ class Uniform:
     """
 
     law: ClassVar[str] = "uniform"
+    summary: ClassVar[str] = "K clients at random"
+    needs_fleet: ClassVar[bool] = False
     cycle: ClassVar[int] = 1
     averaged: ClassVar[int] = 1
     clients_per_round: int
@@ -62,10 +64,6 @@ class Uniform:
     def problems(self, num_clients: int) -> list[str]:
         """What keeps so many clients from training by this law."""
         return clients_problems(self.clients_per_round, num_clients)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The law in numbers."""
-        return {"law": self.law, "clients_per_round": int(self.clients_per_round)}
 
 
 def round_time_s(fleet: Fleet, clients_per_round: int, local_steps: float) -> float:

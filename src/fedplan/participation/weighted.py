@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -28,6 +28,8 @@ class Weighted:
     """
 
     law: ClassVar[str] = "weighted"
+    summary: ClassVar[str] = "K draws, quick clients more often"
+    needs_fleet: ClassVar[bool] = True
     cycle: ClassVar[int] = 1
     averaged: ClassVar[int] = 1
     clients_per_round: int
@@ -95,21 +97,18 @@ class Weighted:
 
     def problems(self, num_clients: int) -> list[str]:
         """What keeps so many clients from training by this law."""
-        found = [] if self.clients_per_round >= 1 else ["`clients_per_round >= 1` must hold."]
+        found = []
+        if self.clients_per_round < 1:
+            found.append(
+                "`clients_per_round >= 1` must hold, but got "
+                f"clients_per_round={self.clients_per_round}."
+            )
         if len(self.chances) != num_clients:
             found.append(
                 f"`len(chances) == num_clients` must hold, but got {len(self.chances)} chances "
                 f"for {num_clients} clients."
             )
         return found
-
-    def to_dict(self) -> dict[str, Any]:
-        """The law in numbers."""
-        return {
-            "law": self.law,
-            "clients_per_round": int(self.clients_per_round),
-            "chances": list(self.chances),
-        }
 
     def _check(self, samples: FloatArray) -> None:
         q = np.asarray(self.chances)

@@ -1,31 +1,36 @@
-"""Plans by any law with a number of clients per round: the cheapest (K, E) of a lattice."""
+"""Plans by any law: groups that take turns, or the cheapest (K, E) of a lattice."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from fedplan.core.fleet import IntArray
+from fedplan.core.plan import GroupCost, LazyLaw
 from fedplan.core.prediction import Prediction
 from fedplan.core.problem import Problem
 from fedplan.core.setting import Participation, Setting
+from fedplan.errors import InputError
+from fedplan.participation import LAWS, Turns
 from fedplan.participation.grouping import LOUDEST
 from fedplan.planning.rounds import Convergence, expected_rounds
 from fedplan.planning.surface import between_neighbours, lattice
-from fedplan.planning.turns import turns_steps_range
+from fedplan.planning.turns import likely_turns, plan_turns, turns_steps_range
 
 _WORK = 4e5  # devices times settings looked at
 _FEWEST, _MOST = 3, 24  # values of K, and of E, at a time
 _FURTHEST = 100  # times the E at which computing takes as long as sending: past it, no optimum
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LawChoice:
-    """A setting and what training with it is expected to take."""
+    """A law, and what training by it is expected to take; `groups` where they take turns."""
 
-    setting: Setting
+    law: Participation | LazyLaw
     prediction: Prediction
+    groups: tuple[GroupCost, ...] = ()
 
 
 def price_setting(
@@ -41,6 +46,8 @@ def price_setting(
     >>> price_setting(problem, known, uniform(2, 10)).time_s
     60.0
     """
+    if found := setting.problems(len(problem.fleet)):
+        raise InputError(found)
     law, steps = setting.participation, setting.local_steps
     rounds = expected_rounds(convergence, problem, law, steps, target_gap=target_gap)
     cost = law.round_cost(problem, steps)
@@ -58,48 +65,87 @@ def price_setting(
 def plan_by_law(
     problem: Problem,
     convergence: Convergence,
-    law: type[Participation],
+    law: str,
     *,
     target_gap: float = 1.0,
 ) -> LawChoice | None:
-    """The cheapest setting of a law that meets the limits; None where none does.
+    """The cheapest setting of a law that meets the limits; None where none does."""
+    if law != Turns.law:
+        return _plan_on_lattice(problem, convergence, LAWS[law], target_gap)
+    found = plan_turns(problem, convergence, target_gap=target_gap)
+    if found is None:
+        return None
+    return LawChoice(law=found.grouping, groups=found.grouping.rows, prediction=found.prediction)
 
-    Two passes: a lattice of K and E in ratio, then a finer one around its best.
-    """
-    size = int(np.clip(np.sqrt(_WORK / problem.fleet.count.size), _FEWEST, _MOST))
+
+def least_by_law(
+    problem: Problem, convergence: Convergence, law: str, *, target_gap: float = 1.0
+) -> dict[str, Prediction]:
+    """The least of each limited total that the law can reach."""
+    if law == Turns.law:
+        found = likely_turns(problem, convergence, target_gap=target_gap)
+    else:
+        free = replace(problem, limits=problem.limits.ranges_only())
+        ks, es = _lattices(free, convergence)
+        priced = _priced(free, convergence, LAWS[law], ks, es, target_gap)
+        found = [prediction for _, prediction in priced]
+    totals = {
+        "deadline_s": lambda one: one.time_s,
+        "energy_budget_j": lambda one: one.energy_j,
+        "max_rounds": lambda one: one.expected_rounds,
+    }
+    return {
+        name: min(found, key=total)
+        for name, total in totals.items()
+        if found and getattr(problem.limits, name) is not None
+    }
+
+
+def _plan_on_lattice(
+    problem: Problem, convergence: Convergence, law: type[Participation], target_gap: float
+) -> LawChoice | None:
+    """Two passes: a lattice of K and E in ratio, then a finer one around its best."""
+    ks, es = _lattices(problem, convergence)
+    best = None
+    for _ in range(2):
+        priced = _priced(problem, convergence, law, ks, es, target_gap)
+        best = min(priced, key=lambda one: one[1].cost, default=best)
+        if best is None:
+            return None
+        k, e = best[0].pair
+        size = _lattice_size(problem)
+        ks = between_neighbours(ks, int(np.searchsorted(ks, k)), size)
+        es = between_neighbours(es, int(np.searchsorted(es, e)), size)
+    return LawChoice(law=best[0].participation, prediction=best[1]) if best else None
+
+
+def _lattice_size(problem: Problem) -> int:
+    return int(np.clip(np.sqrt(_WORK / problem.fleet.count.size), _FEWEST, _MOST))
+
+
+def _lattices(problem: Problem, convergence: Convergence) -> tuple[IntArray, IntArray]:
+    """The values of K and of E to look at first."""
     low_k, high_k = problem.limits.clients_range(len(problem.fleet))
     low_e, high_e = turns_steps_range(problem.limits, convergence)
     balance = problem.fleet.mean("comm_time_s") / problem.fleet.mean("step_time_s")
     furthest = int(np.clip(_FURTHEST * max(balance, 1.0), low_e, high_e))
-    ks, es = lattice(low_k, high_k, size), lattice(low_e, furthest, size)
-    best = None
-    for _ in range(2):
-        choices = _priced(problem, convergence, law, ks.tolist(), es.tolist(), target_gap)
-        allowed = [
-            choice
-            for choice in choices
-            if problem.limits.are_met_by(choice.prediction)
-            and choice.setting.participation.largest_share(problem) <= LOUDEST
-        ]
-        if not allowed:
-            break
-        best = min(allowed, key=lambda choice: choice.prediction.cost)
-        k, e = best.setting.pair
-        ks = between_neighbours(ks, int(np.searchsorted(ks, k)), size)
-        es = between_neighbours(es, int(np.searchsorted(es, e)), size)
-    return best
+    size = _lattice_size(problem)
+    return lattice(low_k, high_k, size), lattice(low_e, furthest, size)
 
 
 def _priced(
     problem: Problem,
     convergence: Convergence,
     law: type[Participation],
-    ks: list[int],
-    es: list[int],
+    ks: IntArray,
+    es: IntArray,
     target_gap: float,
-) -> Iterator[LawChoice]:
-    for e in es:
-        for k in ks:
+) -> Iterator[tuple[Setting, Prediction]]:
+    """The settings that meet the limits and are stable, and what each takes."""
+    for e in es.tolist():
+        for k in ks.tolist():
             setting = Setting(participation=law.of(problem, e, k), local_steps=e)
             prediction = price_setting(problem, convergence, setting, target_gap=target_gap)
-            yield LawChoice(setting=setting, prediction=prediction)
+            is_stable = setting.participation.largest_share(problem) <= LOUDEST
+            if is_stable and problem.limits.are_met_by(prediction):
+                yield setting, prediction

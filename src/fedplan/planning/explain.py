@@ -58,7 +58,7 @@ def explain_plan(
     num_clients: int,
     holds: Sequence[str],
     robust: RobustOptimum | None,
-    alternatives: Sequence[tuple[str, float, bool]],
+    alternatives: Sequence[Alternative],
     costs_nothing: bool,
     piloted: Piloted | None,
 ) -> str:
@@ -80,10 +80,9 @@ def explain_plan(
     if piloted is not None:
         sentences.append(_extrapolation(prediction, piloted))
     sentences += [
-        f"{name[0].upper()}{name[1:]} costs {_difference(ratio)}"
-        f"{'' if feasible else ' and breaks a constraint'}."
-        for name, ratio, feasible in alternatives
-        if method != "paper" or name != "the paper's method"
+        _would_cost(other)
+        for other in alternatives
+        if method != "paper" or other.name != "the paper's method"
     ]
     return " ".join(sentence for sentence in sentences if sentence)
 
@@ -103,38 +102,38 @@ def explain_law_plan(
         noun = "group takes" if len(groups) == 1 else "groups take"
         slowest, quickest = groups[-1], groups[0]
         sentences = [
-            f"{len(groups):,} {noun} turns; {steps}; a round takes "
+            f"{len(groups):,} {noun} turns, with {steps}; a round takes "
             f"{plain(prediction.time_s / prediction.expected_rounds)} s on average, from "
             f"{plain(quickest.time_s)} to {plain(slowest.time_s)} s by group."
         ]
         if len(groups) == 1:
-            sentences = [f"All {num_clients:,} clients train in every round; {steps}."]
+            sentences = [f"All {num_clients:,} clients train in every round, with {steps}."]
     else:
+        named = "" if law == "uniform" else f" ({law})"
         sentences = [
-            f"Use {prediction.clients_per_round:,} of {num_clients:,} clients per round "
-            f"({law}) and {steps}."
+            f"Use {prediction.clients_per_round:,} of {num_clients:,} clients per round{named} "
+            f"and {steps}."
         ]
     if isinstance(convergence, Saturation):
         sentences.append(_assumed(convergence, regret))
-    sentences += [
-        f"{other.name[0].upper()}{other.name[1:]} costs {_difference(other.cost_ratio)}"
-        f"{'' if other.feasible else ' and breaks a constraint'}."
-        for other in alternatives
-    ]
-    return " ".join(sentences)
+    return " ".join([*sentences, *map(_would_cost, alternatives)])
 
 
 def _assumed(convergence: Saturation, regret: float | None) -> str:
     """What a plan without pilots rests on."""
-    words = f"Rounds are for a training that takes {plain(2 * convergence.rounds)} with all clients"
-    words += f" and {plain(convergence.saturation)} local steps; others are in proportion."
+    words = (
+        f"Rounds are in proportion to the {plain(2 * convergence.rounds)} that all clients are "
+        f"assumed to need with {plain(convergence.saturation)} local steps."
+    )
     if convergence.interval is None or regret is None:
         return words
     low, high = convergence.interval
+    if low == high:
+        return words
     return (
-        f"{words} Nothing was measured: the steps are for a saturation from {plain(low)} to "
-        f"{plain(high)}, and wherever in it the truth lies, they cost at most {regret:.0%} more "
-        "than the best."
+        f"{words} Nothing was measured: the steps suit a saturation from {plain(low)} to "
+        f"{plain(high)}, and wherever in that range the truth lies, the plan costs at most "
+        f"{regret:.0%} more than the best."
     )
 
 
@@ -183,6 +182,15 @@ def _trust(method: str, gap: float | None, robust: RobustOptimum | None) -> str:
     return (
         "This is the paper's Algorithm 2: it takes every round at the mean device's speed and "
         "weighs sampling by c0 = b0; time, energy and cost are by that model."
+    )
+
+
+def _would_cost(other: Alternative) -> str:
+    comma = "," if "," in other.name else ""
+    broken = "" if other.feasible else " and break a constraint"
+    return (
+        f"{other.name[0].upper()}{other.name[1:]}{comma} would cost "
+        f"{_difference(other.cost_ratio)}{broken}."
     )
 
 

@@ -15,13 +15,11 @@ from fedplan.core.fleet import Fleet, FloatArray, IntArray
 from fedplan.core.objective import Objective
 from fedplan.core.problem import Problem
 from fedplan.notebook import Rows
-from fedplan.participation import LAWS
 from fedplan.planning.by_law import plan_by_law
 from fedplan.planning.exact import minimise
 from fedplan.planning.rounds import Convergence
 from fedplan.planning.steps import optimal_steps, steps_range
 from fedplan.planning.surface import Surface, affordable_lattice, cost_surface, fits_whole, lattice
-from fedplan.planning.turns import plan_turns
 
 _WEIGHTS = 24  # at which the cheapest setting of a law is looked for
 
@@ -103,16 +101,11 @@ def frontier_by_law(
     found: dict[tuple[int, int], tuple[float, float, int | None]] = {}
     for weight in _weights(problem):
         asked = replace(problem, objective=Objective.weighted(weight))
-        if law == "turns":
-            turns = plan_turns(asked, convergence, target_gap=target_gap)
-            if turns is not None:
-                one, groups = turns.prediction, len(turns.grouping.visits)
-                found[groups, one.local_steps] = one.time_s, one.energy_j, None
-            continue
-        best = plan_by_law(asked, convergence, LAWS[law], target_gap=target_gap)
+        best = plan_by_law(asked, convergence, law, target_gap=target_gap)
         if best is not None:
             one = best.prediction
-            found[best.setting.pair] = one.time_s, one.energy_j, one.clients_per_round
+            size = one.clients_per_round or len(best.groups)
+            found[size, one.local_steps] = one.time_s, one.energy_j, one.clients_per_round
     return Rows(_pareto(found), FrontierPoint), False
 
 

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from fedplan.convergence.bound import Bound
 from fedplan.convergence.estimation import Estimate, what_is_known
 from fedplan.convergence.saturation import Saturation
 from fedplan.core.objective import Objective, costs_nothing
-from fedplan.core.plan import Alternative, GroupCost, LazyLaw, Plan
+from fedplan.core.plan import Alternative, Plan
 from fedplan.core.prediction import Prediction
 from fedplan.core.problem import Problem
-from fedplan.core.setting import Participation
-from fedplan.participation import LAWS, Uniform, uniform
-from fedplan.planning.by_law import plan_by_law, price_setting
+from fedplan.participation import Uniform, uniform
+from fedplan.planning.by_law import LawChoice, least_by_law, plan_by_law, price_setting
 from fedplan.planning.exact import minimise
 from fedplan.planning.explain import explain_infeasible, explain_law_plan
 from fedplan.planning.rounds import Convergence
 from fedplan.planning.turns import (
     check_group_sizes,
     group_sizes_fit,
-    least_of_turns,
     plan_turns,
     thinned,
 )
@@ -48,13 +46,6 @@ def beside_turns(
     return replace(plan, alternatives=(other, *plan.alternatives))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Choice:
-    law: Participation | LazyLaw
-    groups: tuple[GroupCost, ...]
-    prediction: Prediction
-
-
 def plan_of_law(
     problem: Problem, convergence: Convergence, law: str, *, target_gap: float = 1.0
 ) -> Plan:
@@ -66,7 +57,7 @@ def plan_of_law(
     case = _Case(asked, convergence, law, target_gap)
     chosen = case.choose()
     if chosen is None:
-        attainable = least_of_turns(asked, convergence, target_gap=target_gap)
+        attainable = least_by_law(asked, convergence, law, target_gap=target_gap)
         return Plan(
             status="infeasible",
             method="expected",
@@ -110,20 +101,10 @@ class _Case:
 
     def choose(
         self, problem: Problem | None = None, convergence: Convergence | None = None
-    ) -> _Choice | None:
+    ) -> LawChoice | None:
         """The cheapest setting of the law within the limits; None where none is."""
         asked, known = problem or self._problem, convergence or self._convergence
-        if self._law == "turns":
-            choice = plan_turns(asked, known, target_gap=self._target_gap)
-            if choice is None:
-                return None
-            return _Choice(
-                law=choice.grouping, groups=choice.grouping.rows, prediction=choice.prediction
-            )
-        best = plan_by_law(asked, known, LAWS[self._law], target_gap=self._target_gap)
-        if best is None:
-            return None
-        return _Choice(law=best.setting.participation, groups=(), prediction=best.prediction)
+        return plan_by_law(asked, known, self._law, target_gap=self._target_gap)
 
     def regret(self, planned: Prediction) -> float | None:
         """What the plan can cost above the best, at either end of the saturation's interval."""
@@ -179,7 +160,7 @@ class _Case:
             if best is None:
                 return None
             return price_setting(problem, known, uniform(*best.setting), target_gap=gap)
-        found = plan_by_law(problem, known, Uniform, target_gap=gap)
+        found = plan_by_law(problem, known, Uniform.law, target_gap=gap)
         return None if found is None else found.prediction
 
     def binding(self, planned: Prediction) -> tuple[str, ...]:

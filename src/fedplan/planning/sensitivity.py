@@ -15,11 +15,10 @@ from fedplan.core.prediction import Prediction
 from fedplan.core.problem import Problem
 from fedplan.core.setting import Setting
 from fedplan.notebook import Rows
-from fedplan.participation import LAWS, uniform
+from fedplan.participation import uniform
 from fedplan.planning.by_law import plan_by_law, price_setting
 from fedplan.planning.exact import minimise
 from fedplan.planning.rounds import Convergence
-from fedplan.planning.turns import plan_turns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,10 +102,7 @@ def _best(problem: Problem, truth: Convergence, law: str) -> Prediction | None:
     if law == "uniform" and isinstance(truth, Bound):
         found = minimise(problem.fleet, truth, problem.objective, problem.limits)
         return None if found is None else price_setting(problem, truth, uniform(*found.setting))
-    if law == "turns":
-        choice = plan_turns(problem, truth)
-        return None if choice is None else choice.prediction
-    other = plan_by_law(problem, truth, LAWS[law])
+    other = plan_by_law(problem, truth, law)
     return None if other is None else other.prediction
 
 

@@ -141,24 +141,13 @@ def plan_turns(
     return min(allowed, key=lambda choice: choice.prediction.cost, default=None)
 
 
-def least_of_turns(
+def likely_turns(
     problem: Problem, convergence: Convergence, *, target_gap: float = 1.0
-) -> dict[str, Prediction]:
-    """The least of each limited total that turns can reach."""
+) -> list[Prediction]:
+    """What training takes with every likely number of groups and of local steps."""
     low, high = turns_steps_range(problem.limits, convergence)
-    found = [
-        choice.prediction for choice in _all_choices(problem, convergence, target_gap, low, high)
-    ]
-    totals = {
-        "deadline_s": lambda one: one.time_s,
-        "energy_budget_j": lambda one: one.energy_j,
-        "max_rounds": lambda one: one.expected_rounds,
-    }
-    return {
-        name: min(found, key=total)
-        for name, total in totals.items()
-        if getattr(problem.limits, name) is not None
-    }
+    choices = _all_choices(problem, convergence, target_gap, low, high)
+    return [choice.prediction for choice in choices]
 
 
 def turns_steps_range(limits: Constraints, convergence: Convergence) -> tuple[int, int]:
@@ -197,14 +186,21 @@ def _unlimited(
 
 
 def thinned(problem: Problem) -> Problem:
-    """The same question with fewer devices, each of which stands for some of like speed."""
+    """The same question with fewer devices, each of which stands for some of like speed.
+
+    >>> fleet = Fleet(step_time_s=np.linspace(1.0, 2.0, 8193), comm_time_s=1.0)
+    >>> few = thinned(Problem(fleet=fleet)).fleet
+    >>> len(few), few.count.size
+    (8193, 4097)
+    """
     fleet = problem.fleet
     if fleet.count.size <= _MANY or not fleet.is_ungrouped:
         return problem
     balance = fleet.mean("comm_time_s") / fleet.mean("step_time_s")
     order = rising_order(fleet.round_times_s(balance))
-    stands_for = -(-order.size // _MANY)
-    kept = order[stands_for // 2 :: stands_for]
+    starts = np.arange(0, order.size, -(-order.size // _MANY))
+    stands_for = np.diff(starts, append=order.size)
+    kept = order[starts + stands_for // 2]
     columns = {name: getattr(fleet, name)[kept] for name in (*QUANTITIES, "samples")}
     return replace(problem, fleet=Fleet(**columns, count=stands_for))
 

@@ -198,7 +198,7 @@ class UniformCase:
                 len(self.fleet),
                 self._holds(binding),
                 robust,
-                [(a.name, a.cost_ratio, a.feasible) for a in alternatives],
+                alternatives,
                 self.costs_nothing,
                 self.piloted,
             ),

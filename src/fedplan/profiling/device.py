@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fedplan.atomic import check_target
 from fedplan.core.fleet import QUANTITIES, Fleet
-from fedplan.errors import InputError, Problem
+from fedplan.errors import InputError, InputProblem
 from fedplan.tables import read_fleet, write_fleet
 
 
@@ -30,7 +30,7 @@ def read_row(path: str | os.PathLike[str], device: str) -> tuple[Fleet | None, i
             f"device {device} stands in {len(rows)} rows, so none can be replaced. Leave one, or "
             "give another --device."
         )
-        raise InputError(Problem(source=Path(path).name, message=message))
+        raise InputError(InputProblem(source=Path(path).name, message=message))
     return fleet, rows[0] if rows else None
 
 

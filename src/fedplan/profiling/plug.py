@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from fedplan.csvfile import MOST_PROBLEMS, Cells, Kind, number, read_blocks
-from fedplan.errors import FedplanError, Problem
+from fedplan.errors import FedplanError, InputProblem
 
 _KINDS = {"power": Kind(required=("timestamp", "watts"), optional=())}
 _BETWEEN_LOOKS_S = 0.25
@@ -80,17 +80,17 @@ def integrate(readings: list[_Reading], start: float, end: float, name: str) -> 
     return float((np.diff(at) * (power[1:] + power[:-1]) / 2).sum())
 
 
-def _parse(cells: Cells, at: list[int]) -> tuple[list[_Reading], list[Problem]]:
+def _parse(cells: Cells, at: list[int]) -> tuple[list[_Reading], list[InputProblem]]:
     readings: list[_Reading] = []
-    problems: list[Problem] = []
+    problems: list[InputProblem] = []
     for line, when, power in zip(at, cells["timestamp"], cells["watts"], strict=True):
         seconds, watts = _seconds(when), number(power)
         if not math.isfinite(seconds):
             message = f"must be ISO 8601 or seconds since 1970, but got {when[:40]!r}."
-            problems.append(Problem(line=line, column="timestamp", message=message))
+            problems.append(InputProblem(line=line, column="timestamp", message=message))
         if not 0 <= watts < math.inf:
             message = f"must be a finite number >= 0, but got {power[:40]!r}."
-            problems.append(Problem(line=line, column="watts", message=message))
+            problems.append(InputProblem(line=line, column="watts", message=message))
         readings.append(_Reading(seconds, watts))
         if len(problems) >= MOST_PROBLEMS:
             break

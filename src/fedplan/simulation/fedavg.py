@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -255,7 +256,8 @@ class Simulator:
         loss, accuracy = self._measure(average, stop, last=last)
         if averaged == 1:
             return loss, accuracy, None
-        if not (both or self._evaluation.both or model.trained % averaged == 0):
+        once = model.trained % averaged < self._evaluation.every
+        if not (once or both or self._evaluation.both):
             return loss, accuracy, None
         last_loss, last_accuracy = self._measure(model.weights, stop, last=last)
         if last_loss < loss:
@@ -280,8 +282,8 @@ class _Model:
         self.trained = 0
         self.signal: Signal | None = None
         self._learner, self._seed = learner, seed
-        self._models: list[FloatArray] = []
-        self._averaged = 1
+        self._models: deque[FloatArray] = deque()
+        self._sum = np.zeros_like(self.weights, dtype=np.float64)
         self._sketch = Sketch(self.weights.size) if sketched else None
         self._halfway = np.empty_like(self.weights) if sketched else None
 
@@ -298,16 +300,25 @@ class _Model:
                 halfway=self._sketch(self._halfway - before),
             )
         self.trained += 1
-        self._averaged = setting.participation.averaged
-        if self._averaged > 1:
+        self._keep(setting.participation.averaged)
+
+    def _keep(self, averaged: int) -> None:
+        """Add the model to the sum of the last ones, and let go of those that are too old.
+
+        A running sum, so that many groups cost no more than few. Single precision added up in
+        double hardly rounds: what a model adds is what it takes away again.
+        """
+        if averaged > 1:
             self._models.append(self.weights.copy())
-            del self._models[: -self._averaged]
+            self._sum += self.weights
+        # Of the later half of the rounds alone: earlier models would hold the average back.
+        allowed = min(averaged, (self.trained + 1) // 2) if averaged > 1 else 0
+        while len(self._models) > allowed:
+            with np.errstate(invalid="ignore"):  # of a run that diverges between evaluations
+                self._sum -= self._models.popleft()
 
     def average(self) -> tuple[FloatArray, int]:
         """The average of the last models, and of how many it is; the last itself where of one."""
-        # Of the later half of the rounds alone: earlier models would hold the average back.
-        count = min(len(self._models), (self.trained + 1) // 2)
-        if self._averaged == 1 or count < 2:
+        if len(self._models) < 2:
             return self.weights, 1
-        mean = np.mean(np.stack(self._models[-count:]), axis=0, dtype=np.float64)
-        return np.asarray(mean, dtype=np.float32), count
+        return (self._sum / len(self._models)).astype(np.float32), len(self._models)

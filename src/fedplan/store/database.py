@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
-from fedplan.errors import FedplanError, InputError, Problem
+from fedplan.errors import FedplanError, InputError, InputProblem
 from fedplan.store import schema
 
 DEFAULT_URL = "sqlite:///fedplan.db"
@@ -199,7 +199,7 @@ class Database:
             raise FedplanError(f"store {self._path}: {message} ({error})") from error
 
     def _wrong(self, message: str) -> InputError:
-        return InputError(Problem(source=f"store {self._path}", message=message))
+        return InputError(InputProblem(source=f"store {self._path}", message=message))
 
 
 def _in_memory() -> sqlite3.Connection:

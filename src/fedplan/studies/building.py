@@ -10,7 +10,7 @@ from fedplan.core.constraints import Constraints
 from fedplan.core.fleet import Fleet, draw_fleet
 from fedplan.core.objective import Objective, Prices
 from fedplan.core.records import Stop
-from fedplan.errors import Collector, InputError, Problem
+from fedplan.errors import Collector, InputError, InputProblem
 from fedplan.models import Learner, LeNet5, Logistic
 from fedplan.participation import Uniform
 from fedplan.simulation import Clock, Evaluation, LearningRate, Simulator
@@ -160,7 +160,7 @@ def _load(study: Study) -> tuple[Learner, Fleet | None, str, dict[str, Any]]:
     return learner, fleet, data.name, experiment_settings(study, data)
 
 
-def _size_problems(study: Study, num_clients: int, fleet: Fleet | None) -> list[Problem]:
+def _size_problems(study: Study, num_clients: int, fleet: Fleet | None) -> list[InputProblem]:
     problems = []
     training = study.training
     for name, chosen in (
@@ -172,13 +172,13 @@ def _size_problems(study: Study, num_clients: int, fleet: Fleet | None) -> list[
                 f"`{name} <= num-clients` must hold, but got {name}="
                 f"{chosen} and data of {num_clients} clients. Lower {name}."
             )
-            problems.append(Problem(source=f"study {study.name}", message=message))
+            problems.append(InputProblem(source=f"study {study.name}", message=message))
     if study.fleet is not None and fleet is not None and len(fleet) != num_clients:
         message = (
             f"must have one device a client, but has {len(fleet):,} devices for "
             f"{num_clients:,} clients. Add or remove rows, or change their count."
         )
-        problems.append(Problem(source=study.fleet.file, message=message))
+        problems.append(InputProblem(source=study.fleet.file, message=message))
     return problems
 
 

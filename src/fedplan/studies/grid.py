@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedplan.core.fleet import Fleet
-from fedplan.errors import Collector, Problem
+from fedplan.errors import Collector, InputProblem
 from fedplan.participation import Turns
 from fedplan.studies.config import Study
 from fedplan.studies.reading import read_study
@@ -125,7 +125,7 @@ def _whole_numbers(key: str, text: str, collector: Collector) -> tuple[int, ...]
                 f"{key} must be whole numbers from 1 on with commas between them, such as 1,2,5, "
                 f"but got {word.strip()!r} in {key}={text}."
             )
-            collector.add(Problem(source="command line", message=message))
+            collector.add(InputProblem(source="command line", message=message))
     return tuple(sorted(found))
 
 

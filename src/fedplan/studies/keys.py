@@ -7,14 +7,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from fedplan.participation import LAWS, Turns
 from fedplan.tasks.synthetic_data import MAX_SEED
 
 DATA_SETS = ("synthetic", "mnist", "mnist-mini")
 _IMAGES = ("mnist", "mnist-mini")
+if TYPE_CHECKING:
+    _Law = str
+else:
+    _Law = Literal[tuple(LAWS)]
+
+
+def _laws_in_words() -> str:
+    *most, last = (f"`{name}` ({law.summary})" for name, law in LAWS.items())
+    return f"{', '.join(most)} or {last}"
 
 
 def _kebab(name: str) -> str:
@@ -117,22 +127,17 @@ class TrainingTable(Table):
         gt=0,
         le=1,
     )
-    participation: Literal["uniform", "shuffled", "turns", "weighted"] = _key(
-        "uniform",
-        "Who trains when: `uniform` (K clients at random), `shuffled` (everyone once in a cycle, K "
-        "at a time), `turns` (groups of like speed, slow ones less often) or `weighted` (K draws, "
-        "quick clients more often).",
-    )
+    participation: _Law = _key("uniform", f"Who trains when: {_laws_in_words()}.")
     clients_per_round: int | None = _key(
         None,
         "Clients that train in a round, K.",
-        only=("participation", ("uniform", "shuffled", "weighted")),
+        only=("participation", tuple(law for law in LAWS if law != Turns.law)),
         ge=1,
     )
     groups: int | None = _key(
         None,
         "Groups that take turns, at most; chosen by the planner without it.",
-        only=("participation", ("turns",)),
+        only=("participation", (Turns.law,)),
         ge=1,
     )
     dropout: float = _key(

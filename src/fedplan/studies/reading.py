@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fedplan.errors import InputError, Problem
+from fedplan.errors import InputError, InputProblem
 from fedplan.studies.config import Fault, Study, make_study, suggestion, unknown_key
 from fedplan.studies.keys import DATA_SETS, KEYS, TABLES
 from fedplan.studies.rules import Tables, settle
+from fedplan.tables import read_fleet
 
 _BUILT_IN = Path(__file__).parent / "builtin"
 _PATHS = ("data", "file")  # keys whose value may be a path
@@ -57,7 +58,7 @@ def read_study(
     ]
     problems += override_problems
     if problems:
-        raise InputError(problems)
+        raise InputError([*problems, *_fleet_problems(tables)])
     return make_study(source.name, tables)
 
 
@@ -69,15 +70,15 @@ class _Source:
     shown: str
     text: str
     tables: Tables
-    problems: list[Problem]
+    problems: list[InputProblem]
     is_readable: bool = True
 
-    def locate(self, fault: Fault, overridden: Collection[str]) -> Problem:
+    def locate(self, fault: Fault, overridden: Collection[str]) -> InputProblem:
         """The fault as a problem, with its place."""
         if fault.key in overridden:
-            return Problem(source=_COMMAND_LINE, message=fault.message)
+            return InputProblem(source=_COMMAND_LINE, message=fault.message)
         line = _find_line(self.text, fault.table, fault.key)
-        return Problem(source=self.shown, line=line, message=fault.message)
+        return InputProblem(source=self.shown, line=line, message=fault.message)
 
 
 def _open(name: str) -> _Source:
@@ -101,7 +102,7 @@ def _open(name: str) -> _Source:
     except (OSError, ValueError) as error:
         message = f"cannot be read ({error})."
     if message is not None:
-        problems = [Problem(source=shown, message=message)]
+        problems = [InputProblem(source=shown, message=message)]
         return _Source(
             name=name, shown=shown, text="", tables={}, problems=problems, is_readable=False
         )
@@ -114,7 +115,7 @@ def _parse(path: Path, shown: str, text: str) -> _Source:
     except tomllib.TOMLDecodeError as error:
         place = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
         message = f"is not valid TOML: {str(error).split(' (at ')[0].lower()}."
-        problem = Problem(
+        problem = InputProblem(
             source=shown,
             line=int(place[1]) if place else None,
             column=place[2] if place else None,
@@ -130,7 +131,9 @@ def _parse(path: Path, shown: str, text: str) -> _Source:
             tables[table] = {key: _from_folder(key, value, path) for key, value in values.items()}
             continue
         message = _stray(table, values)
-        problems.append(Problem(source=shown, line=_find_line(text, table, None), message=message))
+        problems.append(
+            InputProblem(source=shown, line=_find_line(text, table, None), message=message)
+        )
     return _Source(name=path.stem, shown=shown, text=text, tables=tables, problems=problems)
 
 
@@ -149,7 +152,7 @@ def _from_folder(key: str, value: Any, path: Path) -> Any:
     return str(path.parent / Path(value).expanduser())
 
 
-def _parse_overrides(overrides: Iterable[str]) -> tuple[dict[str, Any], list[Problem]]:
+def _parse_overrides(overrides: Iterable[str]) -> tuple[dict[str, Any], list[InputProblem]]:
     given: dict[str, Any] = {}
     problems = []
     for text in overrides:
@@ -165,7 +168,7 @@ def _parse_overrides(overrides: Iterable[str]) -> tuple[dict[str, Any], list[Pro
         if message is None:
             given[key] = _parse_value(value.strip())
         else:
-            problems.append(Problem(source=_COMMAND_LINE, message=message))
+            problems.append(InputProblem(source=_COMMAND_LINE, message=message))
     return given, problems
 
 
@@ -198,6 +201,17 @@ def _path_faults(tables: Tables) -> list[Fault]:
         f"is no {data!r}.{suggestion(Path(data).name, DATA_SETS)}"
     )
     return [Fault(table="task", key="data", message=message)]
+
+
+def _fleet_problems(tables: Tables) -> Iterable[InputProblem]:
+    """What is wrong with the fleet.csv that the study names, to be said with the rest."""
+    file = tables.get("fleet", {}).get("file")
+    try:
+        if isinstance(file, str):
+            read_fleet(file)
+    except InputError as error:
+        return error.problems
+    return ()
 
 
 def _exists(path: str) -> bool:

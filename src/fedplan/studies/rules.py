@@ -6,6 +6,7 @@ import math
 from collections.abc import Collection
 from typing import Any
 
+from fedplan.participation import LAWS
 from fedplan.studies.config import Fault, find_faults
 from fedplan.studies.keys import KEYS, PRICE_KEYS, TABLES
 
@@ -138,7 +139,7 @@ def _contradictions(known: dict[str, Any], *, has_fleet: bool) -> list[Fault]:
             )
             found.append((name, message))
     law = known.get("participation")
-    if law in ("turns", "weighted") and not has_fleet:
+    if law is not None and LAWS[law].needs_fleet and not has_fleet:
         message = (
             f"participation={law} goes by how quick devices are, and needs a [fleet]. Add one, or "
             "set participation=shuffled, which needs to know nothing of them."

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from fedplan.core.fleet import Fleet
 from fedplan.core.problem import Problem
 from fedplan.core.setting import Participation, Setting
 from fedplan.errors import InputError
-from fedplan.participation import Shuffled, Turns, Uniform, Weighted
-from fedplan.participation.grouping import group
-from fedplan.planning.turns import check_group_sizes, choose_groups
+from fedplan.participation import LAWS, Turns
+from fedplan.planning.turns import choose_groups
 from fedplan.simulation import Job
 from fedplan.studies.building import Experiment
 from fedplan.studies.jobs import make_jobs
@@ -45,44 +45,24 @@ def build_jobs(experiment: Experiment) -> list[Job]:
 
 
 def _participation(experiment: Experiment, who: int | None, local_steps: int) -> Participation:
-    law = experiment.study.training.participation
+    law, problem = experiment.study.training.participation, study_problem(experiment)
+    if who is not None:
+        return LAWS[law].of(problem, local_steps, who)
     if law == Turns.law:
-        return _turns(study_problem(experiment), who, local_steps)
-    if who is None:
-        raise InputError(
-            f"participation={law} needs clients-per-round. Set it in [training], or add "
-            "clients-per-round=... to the command."
-        )
-    if law == Shuffled.law:
-        return Shuffled(clients_per_round=who, num_clients=experiment.num_clients)
-    if law == Weighted.law:
-        return Weighted.of(study_problem(experiment), local_steps, who)
-    return Uniform(clients_per_round=who)
-
-
-def _turns(problem: Problem, groups: int | None, local_steps: int) -> Turns:
-    if groups is None:
         return choose_groups(problem, local_steps, _FULL_ROUNDS).whole()
-    check_group_sizes(problem)
-    grouping = group(problem, local_steps, groups)
-    if grouping is None:
-        most = problem.limits.max_clients_per_round
-        raise InputError(
-            f"{len(problem.fleet):,} clients cannot be cut into {groups:,} groups of at most "
-            f"max-clients-per-round={most}. Raise groups, or max-clients-per-round."
-        )
-    return grouping.whole()
+    raise InputError(
+        f"participation={law} needs clients-per-round. Set it in [training], or add "
+        "clients-per-round=... to the command."
+    )
 
 
 def study_problem(experiment: Experiment) -> Problem:
-    """The devices with the clients' own samples, and what counts."""
-    if experiment.fleet is None:
-        law = experiment.study.training.participation
-        raise InputError(
-            f"participation={law} goes by how quick devices are, and needs a [fleet]. Add one, or "
-            "set participation=shuffled."
-        )
-    problem = Problem(
-        fleet=experiment.fleet, objective=experiment.objective, limits=experiment.constraints
-    )
+    """The devices with the clients' own samples, and what counts.
+
+    Without a [fleet] all devices are alike: a law that goes by their speed is refused before.
+    """
+    fleet = experiment.fleet
+    if fleet is None:
+        fleet = Fleet(step_time_s=1.0, comm_time_s=0.0, count=experiment.num_clients)
+    problem = Problem(fleet=fleet, objective=experiment.objective, limits=experiment.constraints)
     return problem.with_samples(experiment.simulator.learner.sizes)

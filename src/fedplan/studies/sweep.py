@@ -259,7 +259,12 @@ def _edges(grid: Grid, best: Cell, num_clients: int) -> list[str]:
     """What to add to a grid that the optimum is at the end of."""
     found = []
     for name, value, values, most in (
-        ("groups" if grid.groups else "clients-per-round", best.setting[0], grid.who, num_clients),
+        (
+            "number of groups" if grid.groups else "clients-per-round",
+            best.setting[0],
+            grid.who,
+            num_clients,
+        ),
         ("local-steps", best.local_steps, grid.local_steps, None),
     ):
         if value == values[0] > 1:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fedplan.errors import InputError, Problem
+from fedplan.errors import InputError, InputProblem
 
 FeatureArray = NDArray[np.float32]
 FloatArray = NDArray[np.float64]
@@ -57,7 +57,7 @@ class FederatedData:
         image_shape: Sequence[int] | None = None,
         name: str = "data",
     ) -> None:
-        problems: list[Problem] = []
+        problems: list[InputProblem] = []
         x_, y_ = _features("x", x, problems), _integers("y", y, problems)
         starts_ = _integers("starts", starts, problems)
         test_x_ = None if test_x is None else _features("test_x", test_x, problems)
@@ -65,7 +65,7 @@ class FederatedData:
         if num_classes < 2:
             problems.append(_problem("num_classes", f"must be >= 2, but got {num_classes}."))
         if (test_x is None) != (test_y is None):
-            problems.append(Problem(message="give both test_x and test_y, or neither."))
+            problems.append(InputProblem(message="give both test_x and test_y, or neither."))
         problems += _label_problems("", x_, y_, num_classes)
         problems += _label_problems("test_", test_x_, test_y_, num_classes)
         problems += _width_problems(x_, test_x_, image_shape)
@@ -125,8 +125,8 @@ class FederatedData:
         )
 
 
-def _problem(field: str, message: str) -> Problem:
-    return Problem(column=field, message=message)
+def _problem(field: str, message: str) -> InputProblem:
+    return InputProblem(column=field, message=message)
 
 
 def as_array(values: ArrayLike) -> NDArray[Any]:
@@ -137,7 +137,7 @@ def as_array(values: ArrayLike) -> NDArray[Any]:
         return np.asarray(None)
 
 
-def _features(field: str, values: ArrayLike, problems: list[Problem]) -> FeatureArray | None:
+def _features(field: str, values: ArrayLike, problems: list[InputProblem]) -> FeatureArray | None:
     given = as_array(values)
     if given.dtype.kind not in "buif":
         problems.append(_problem(field, "must be real numbers, in rows of one length."))
@@ -164,7 +164,7 @@ def _features(field: str, values: ArrayLike, problems: list[Problem]) -> Feature
     return array
 
 
-def _integers(field: str, values: ArrayLike, problems: list[Problem]) -> IntArray | None:
+def _integers(field: str, values: ArrayLike, problems: list[InputProblem]) -> IntArray | None:
     array = as_array(values)
     if array.ndim == 1 and array.dtype.kind in "iu":
         return np.ascontiguousarray(array, dtype=np.int64)
@@ -180,7 +180,7 @@ def _integers(field: str, values: ArrayLike, problems: list[Problem]) -> IntArra
 
 def _label_problems(
     prefix: str, x: FeatureArray | None, y: IntArray | None, num_classes: int
-) -> list[Problem]:
+) -> list[InputProblem]:
     """Check that labels match their samples and stay in range."""
     features, labels = f"{prefix}x", f"{prefix}y"
     problems = []
@@ -203,7 +203,7 @@ def _label_problems(
 
 def _width_problems(
     x: FeatureArray | None, test_x: FeatureArray | None, image_shape: Sequence[int] | None
-) -> list[Problem]:
+) -> list[InputProblem]:
     if x is None:
         return []
     problems = []
@@ -224,7 +224,7 @@ def _width_problems(
     return problems
 
 
-def _starts_problems(offsets: IntArray | None, x: FeatureArray | None) -> list[Problem]:
+def _starts_problems(offsets: IntArray | None, x: FeatureArray | None) -> list[InputProblem]:
     if offsets is None or x is None:
         return []
     num_samples = len(x)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedplan.errors import InputError, Problem
+from fedplan.errors import InputError, InputProblem
 from fedplan.tasks.dataset import FederatedData, IntArray
 
 Arrays = dict[str, NDArray[Any]]
@@ -85,10 +85,10 @@ def _from_folder(folder: Path) -> tuple[Arrays, IntArray]:
     paths = sorted(folder.glob("*.npz"))
     if not paths:
         raise InputError(
-            Problem(source=str(folder), message="holds no .npz file. Put one a client there.")
+            InputProblem(source=str(folder), message="holds no .npz file. Put one a client there.")
         )
     clients: list[Arrays] = []
-    problems: list[Problem] = []
+    problems: list[InputProblem] = []
     for path in paths:
         arrays, found = _load(path, ("x", "y"))
         problems += found + _length_problems(path, arrays, ("x", "y"))
@@ -108,7 +108,7 @@ def _from_folder(folder: Path) -> tuple[Arrays, IntArray]:
 
 def _load(
     path: Path, required: Sequence[str], optional: Sequence[str] = ()
-) -> tuple[Arrays, list[Problem]]:
+) -> tuple[Arrays, list[InputProblem]]:
     """The arrays of one file that can be used, and what is wrong with the others."""
     try:
         with path.open("rb") as stream:  # numpy leaves a broken file open
@@ -125,7 +125,7 @@ def _load(
 
 def _pick(
     path: Path, file: Mapping[str, NDArray[Any]], required: Sequence[str], optional: Sequence[str]
-) -> tuple[Arrays, list[Problem]]:
+) -> tuple[Arrays, list[InputProblem]]:
     arrays, problems = {}, []
     for key in (*required, *(key for key in optional if key in file)):
         if key not in file:
@@ -163,7 +163,7 @@ def _read_array(file: Mapping[str, NDArray[Any]], key: str) -> NDArray[Any] | st
     return values
 
 
-def _length_problems(path: Path, arrays: Arrays, keys: Sequence[str]) -> list[Problem]:
+def _length_problems(path: Path, arrays: Arrays, keys: Sequence[str]) -> list[InputProblem]:
     lengths = {key: len(arrays[key]) for key in keys if key in arrays and arrays[key].ndim}
     if len(set(lengths.values())) <= 1:
         return []
@@ -176,5 +176,5 @@ def _count_classes(arrays: Arrays) -> int:
     return max(2, *(int(values.max(initial=0)) + 1 for values in labels))
 
 
-def _problem(path: Path, key: str | None, message: str) -> Problem:
-    return Problem(source=str(path), column=key, message=message)
+def _problem(path: Path, key: str | None, message: str) -> InputProblem:
+    return InputProblem(source=str(path), column=key, message=message)

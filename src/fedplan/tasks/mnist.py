@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from fedplan.errors import InputError, Problem
+from fedplan.errors import InputError, InputProblem
 from fedplan.tasks.dataset import FeatureArray, IntArray
 
 IMAGE_SHAPE = (28, 28)
@@ -120,17 +120,19 @@ def read_arrays(folder: Path) -> list[NDArray[np.uint8]]:
     """
     if not any((folder / file.name).exists() for file in FILES):
         raise InputError(
-            Problem(source=str(folder), message=f"holds none of MNIST's files. {_remedy(folder)}")
+            InputProblem(
+                source=str(folder), message=f"holds none of MNIST's files. {_remedy(folder)}"
+            )
         )
     arrays: list[NDArray[np.uint8]] = []
-    problems: list[Problem] = []
+    problems: list[InputProblem] = []
     for file in FILES:
         try:
             arrays.append(read_idx(folder / file.name, file))
         except InputError as error:
             problems += error.problems
     if problems:
-        raise InputError([*problems, Problem(message=_remedy(folder))])
+        raise InputError([*problems, InputProblem(message=_remedy(folder))])
     return arrays
 
 
@@ -212,4 +214,4 @@ def _remedy(folder: Path) -> str:
 
 
 def _wrong(path: Path, message: str) -> InputError:
-    return InputError(Problem(source=str(path), message=message))
+    return InputError(InputProblem(source=str(path), message=message))

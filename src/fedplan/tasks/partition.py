@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fedplan.errors import InputError, Problem
+from fedplan.errors import InputError, InputProblem
 from fedplan.tasks.dataset import FederatedData, IntArray, as_array
 
 Assignment = list[IntArray]
@@ -217,5 +217,5 @@ def _checked(assignment: Sequence[ArrayLike], num_samples: int) -> Assignment:
                 f"times ({np.count_nonzero(held > 1)} such samples)."
             )
     if problems:
-        raise InputError(Problem(column="assignment", message=text) for text in problems)
+        raise InputError(InputProblem(column="assignment", message=text) for text in problems)
     return [samples.astype(np.int64) for samples in clients]

@@ -13,7 +13,7 @@ from fedplan.convergence.estimation import Estimate, what_is_known
 from fedplan.core.constraints import TOTALS
 from fedplan.core.plan import Alternative, Plan
 from fedplan.core.prediction import Prediction
-from fedplan.errors import Problem
+from fedplan.errors import InputProblem
 from fedplan.figures.frontier import Mark
 from fedplan.figures.units import extra, number
 from fedplan.participation.uniform import round_time_s
@@ -134,7 +134,7 @@ def what_ifs(question: Question) -> list[dict[str, Any]]:
     ]
 
 
-def problem_json(problem: Problem) -> dict[str, Any]:
+def problem_json(problem: InputProblem) -> dict[str, Any]:
     """A problem, as the command line's JSON has it."""
     return {
         "source": problem.source,

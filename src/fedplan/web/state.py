@@ -19,8 +19,8 @@ from fedplan.core.constraints import Constraints
 from fedplan.core.fleet import Fleet, draw_fleet, with_stragglers
 from fedplan.core.objective import Objective, Prices
 from fedplan.core.plan import METHODS, Method
-from fedplan.core.problem import Problem as PlanProblem
-from fedplan.errors import Collector, InputError, Problem
+from fedplan.core.problem import Problem
+from fedplan.errors import Collector, InputError, InputProblem
 from fedplan.participation import LAWS
 from fedplan.planning.steps import steps_range
 from fedplan.planning.uniform_plan import method_problems
@@ -88,9 +88,9 @@ class Question:
         return known
 
     @property
-    def problem(self) -> PlanProblem:
+    def problem(self) -> Problem:
         """What the plan is made for."""
-        return PlanProblem(fleet=self.fleet, objective=self.objective, limits=self.constraints)
+        return Problem(fleet=self.fleet, objective=self.objective, limits=self.constraints)
 
     @property
     def objective(self) -> Objective:
@@ -121,7 +121,7 @@ def read_state(given: Mapping[str, Any], shelf: Shelf) -> Question:
     """What this state asks; InputError carries everything that is wrong with it."""
     collector = Collector()
     for name in sorted(given.keys() - KEYS)[:20]:
-        collector.add(Problem(column=name[:40], message="is not known. Remove it."))
+        collector.add(InputProblem(column=name[:40], message="is not known. Remove it."))
     reader = _Reader(given, collector)
     method = reader.choice("method", None)
     law = reader.choice("participation", "uniform")
@@ -214,7 +214,7 @@ class _Reader:
         return usual
 
     def _wrong(self, key: str, message: str) -> None:
-        self._collector.add(Problem(column=key, message=message))
+        self._collector.add(InputProblem(column=key, message=message))
 
 
 def _devices(reader: _Reader, shelf: Shelf) -> Devices:
@@ -348,8 +348,12 @@ def _check_current(k: int, e: int, devices: Devices | None) -> None:
     problems = []
     if k < 1 or (devices is not None and k > len(devices.fleet)):
         most = "the number of devices" if devices is None else f"{len(devices.fleet):,}"
-        problems.append(Problem(column=CURRENT[0], message=f"must be from 1 to {most}, not {k:,}."))
+        problems.append(
+            InputProblem(column=CURRENT[0], message=f"must be from 1 to {most}, not {k:,}.")
+        )
     if not 1 <= e <= 10**9:
-        problems.append(Problem(column=CURRENT[1], message=f"must be from 1 to 10^9, not {e:,}."))
+        problems.append(
+            InputProblem(column=CURRENT[1], message=f"must be from 1 to 10^9, not {e:,}.")
+        )
     if problems:
         raise InputError(problems)

@@ -33,7 +33,10 @@ def law_sections(experiment: Experiment, outcome: Outcome, plan: Plan) -> list[S
         sections.append(section("Who trains when", _groups(plan), picture))
     if (measured := outcome.measured) is not None and measured.runs:
         losses = convergence_data(measured.runs, title="Training")
-        words = "The loss of the model that is judged, the average of the last ones."
+        last = measured.runs[0].setting.participation.averaged
+        words = "The loss of the global model after each round."
+        if last > 1:
+            words = f"The loss of the average of the last {last:,} models, which is what is judged."
         sections.append(
             section(
                 "Training",
