@@ -42,13 +42,14 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=HERE / "results", help="folder")
     options = parser.parse_args()
     options.results.mkdir(exist_ok=True, parents=True)
+    trained = []
     for name in options.tasks:
         task = TASKS[name].quick() if options.quick else TASKS[name]
-        trainings = Trainings(task, options.data, options.results, options.threads)
-        train_uniform(trainings)
-        if options.command == "best":
-            print_best(trainings, options.data)
+        trained.append(Trainings(task, options.data, options.results, options.threads))
+        train_uniform(trained[-1])
         print(f"{name}: done", file=sys.stderr)
+    if options.command == "best":
+        print_best(trained, options.data)
 
 
 if __name__ == "__main__":

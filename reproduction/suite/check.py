@@ -2,7 +2,7 @@
 
 Targets, but for LeNet-5's, are losses of all clients after a number of rounds that was set
 beforehand (seed 0, three digits), at the E of 5, 10, 20 and 40 with which they take the least time
-where communication takes as long as 20 steps.
+where communication takes as long as 20 steps. Grids were widened until the best E lay inside.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _digits() -> list[Task]:
             name="short", half="check", rate=LearningRate(initial=0.1),
             make=lambda _: Logistic(data.mini(lambda y: dirichlet(y, 40, 1.0, seed=5))),
             target=0.387, reason="all clients' loss after 15 rounds at E = 40",
-            clients=(1, 2, 4, 8, 15, 25, 40), steps=(10, 16, 25, 40, 65, 100), seeds=4,
+            clients=(1, 2, 4, 8, 15, 25, 40), steps=(10, 16, 25, 40, 65, 100, 160), seeds=4,
             max_rounds=600,
         ),
         Task(
@@ -46,7 +46,7 @@ def _digits() -> list[Task]:
             name="two-labels", half="check", rate=LearningRate(initial=0.02),
             make=lambda _: Logistic(data.mini(lambda y: two_labels_shards(y, 20, 4, seed=0))),
             target=0.461, reason="all clients' loss after 100 rounds at E = 20",
-            clients=(1, 2, 4, 7, 10, 15, 20), steps=(6, 10, 16, 25, 40, 65), seeds=4,
+            clients=(1, 2, 4, 7, 10, 15, 20), steps=(6, 10, 16, 25, 40, 65, 100), seeds=4,
             max_rounds=1000,
         ),
     ]  # fmt: skip
@@ -60,7 +60,7 @@ def _synthetic() -> list[Task]:
             rate=LearningRate(initial=0.05, schedule="exponential", decay=0.99),
             make=lambda _: Logistic(synthetic(0, 0, num_clients=60, seed=7)),
             target=0.676, reason="all clients' loss after 60 rounds at E = 10",
-            clients=(1, 2, 4, 8, 15, 30, 60), steps=(3, 5, 8, 13, 20, 32), seeds=4,
+            clients=(1, 2, 4, 8, 15, 30, 60), steps=(2, 3, 5, 8, 13, 20, 32), seeds=4,
             max_rounds=600,
         ),
         Task(
@@ -68,7 +68,7 @@ def _synthetic() -> list[Task]:
             rate=LearningRate(initial=0.05, schedule="step", decay=0.5, decay_every=30),
             make=lambda _: Logistic(synthetic(0.5, 0.5, num_clients=500, seed=3, sizes=sizes)),
             target=1.86, reason="all clients' loss after 80 rounds at E = 10",
-            clients=(1, 5, 20, 50, 125, 250, 500), steps=(4, 6, 10, 16, 25, 40), seeds=4,
+            clients=(1, 5, 10, 20, 50, 125, 250, 500), steps=(4, 6, 10, 16, 25, 40), seeds=4,
             max_rounds=600,
         ),
         Task(
