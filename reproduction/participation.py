@@ -21,7 +21,6 @@ import argparse
 import csv
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 from participation.after import after
@@ -29,8 +28,8 @@ from participation.cells import fit, make_cells
 from participation.constants import matters
 from participation.later import later
 from participation.report import draw, print_summary
-from participation.tasks import TASKS, Task
-from participation.trainings import Trainings
+from suite.tasks import TASKS
+from suite.trainings import Trainings
 
 HERE = Path(__file__).parent
 DATA = HERE.parent.parent / "shared" / "data"
@@ -51,22 +50,14 @@ def write_rows(path: Path, task: str, rows: Iterable[Mapping[str, object]]) -> N
         writer.writerows(every)
 
 
-def quick(task: Task) -> Task:
-    """A part of a task: minutes become seconds."""
-    clients = (task.clients[0], task.clients[len(task.clients) // 2], task.clients[-1])
-    return replace(
-        task, clients=clients, steps=task.steps[1:-1:2], seeds=2, fleets=task.fleets[:2],
-        weights=task.weights[:1],
-    )  # fmt: skip
-
-
 def main() -> None:
     """Train what is missing, and say what came of it."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--tasks", nargs="*", choices=TASKS, default=list(TASKS), metavar="task",
-                        help=f"of {', '.join(TASKS)} (default: all)")  # fmt: skip
+    measured = [name for name, task in TASKS.items() if task.half != "check"]
+    parser.add_argument("--tasks", nargs="*", choices=TASKS, default=measured, metavar="task",
+                        help=f"of {', '.join(TASKS)} (default: not the check half)")  # fmt: skip
     parser.add_argument("--quick", action="store_true", help="a small part of each task")
     parser.add_argument("--constants", action="store_true",
                         help="by how much each constant matters, halved and doubled")  # fmt: skip
@@ -80,7 +71,7 @@ def main() -> None:
     options = parser.parse_args()
     options.results.mkdir(exist_ok=True, parents=True)
     for name in options.tasks:
-        task = quick(TASKS[name]) if options.quick else TASKS[name]
+        task = TASKS[name].quick() if options.quick else TASKS[name]
         trainings = Trainings(task, options.data, options.results, options.threads)
         if options.constants:
             write_rows(options.results / "participation-constants.csv", name,

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from statistics import fmean
 
+from suite.pricing import Pricing
+from suite.trainings import LONGEST, Trainings
+
 from fedplan.core.records import Stop
 from fedplan.core.setting import Setting
-from participation.cells import Pricing, turns_at
+from participation.cells import turns_at
 from participation.report import read
-from participation.trainings import LONGEST, Trainings
 
 AFTER = 40  # rounds that are looked at, and that a model has to stay at the target to have settled
 SEED = 1

@@ -8,22 +8,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from functools import cache
 from pathlib import Path
 from statistics import fmean
 
 import numpy as np
 from scipy.optimize import nnls
+from suite.pricing import Pricing, best_uniform, train_uniform
+from suite.task import Task
+from suite.trainings import Reached, Trainings
 
 from fedplan.convergence.saturation import SAMPLING
-from fedplan.core.fleet import Fleet, FloatArray
 from fedplan.core.problem import Problem
 from fedplan.core.setting import RoundCost, Setting
-from fedplan.participation import uniform
 from fedplan.planning.rounds import rounds_of_turns
 from fedplan.planning.turns import choose_groups
-from participation.tasks import Task, make_fleet, make_problem
-from participation.trainings import NEVER, Reached, Trainings
 
 WORTH_TRYING = 1.25  # local steps are tried where turns are expected to cost at most so much more
 CHOOSING, PRICING = (0, 2), (1, 3)  # seeds of turns
@@ -72,60 +70,6 @@ class Cell:
             key: f"{value:.5g}" if isinstance(value, float) else value
             for key, value in values.items()
         }
-
-
-class Pricing:
-    """What runs of one task cost on one fleet."""
-
-    def __init__(self, trainings: Trainings, fleet_name: str, data: Path) -> None:
-        self.trainings, self.fleet_name = trainings, fleet_name
-        bare = make_fleet(fleet_name, trainings.samples.size, data)
-        self.fleet: Fleet = bare.with_samples(trainings.samples)
-        self._bill = cache(self._bill_of)
-
-    def problem(self, weight: float) -> Problem:
-        """The question of one energy weight."""
-        return make_problem(self.fleet_name, self.fleet, weight)
-
-    def mean_cost(
-        self, problem: Problem, setting: Setting, seeds: list[int], statistic: str
-    ) -> float:
-        """Mean cost of the runs until they arrive; infinite where one does not."""
-        runs = self.trainings.make([(setting, seed) for seed in seeds])
-        rounds = [getattr(run, statistic) for run in runs]
-        if NEVER in rounds:
-            return math.inf
-        return fmean(
-            float(problem.objective.of_round(*self._bill(setting, seed, number)))
-            for seed, number in zip(seeds, rounds, strict=True)
-        )
-
-    def _bill_of(self, setting: Setting, seed: int, rounds: int) -> FloatArray:
-        return self.trainings.price(setting, seed, rounds, self.fleet)
-
-
-def train_uniform(trainings: Trainings) -> None:
-    """Every setting of the grid with every seed, all clients first."""
-    task = trainings.task
-    for clients in reversed(task.clients):
-        seeds = task.seeds_of(clients)
-        trainings.make([(task.uniform(clients, steps), s) for steps in task.steps for s in seeds])
-
-
-def best_uniform(pricing: Pricing, problem: Problem, statistic: str) -> tuple[Setting, float]:
-    """The best (K, E) of those with which every run arrives, and its cost on other seeds."""
-    task, best = pricing.trainings.task, (math.inf, uniform(1, 1), math.inf)
-    for clients in task.clients:
-        seeds = task.seeds_of(clients)
-        for steps in task.steps:
-            setting = task.uniform(clients, steps)
-            chosen, priced = (
-                pricing.mean_cost(problem, setting, list(half), statistic)
-                for half in (seeds[::2], seeds[1::2])
-            )
-            if chosen < best[0] and math.isfinite(priced):
-                best = chosen, setting, priced
-    return best[1], best[2]
 
 
 def planned_uniform(pricing: Pricing, problem: Problem) -> tuple[Setting, float]:

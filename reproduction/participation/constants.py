@@ -8,11 +8,13 @@ from pathlib import Path
 from statistics import fmean
 from unittest.mock import patch
 
+from suite.pricing import Pricing
+from suite.trainings import Trainings
+
 from fedplan.core.problem import Problem
 from fedplan.participation import Turns, grouping
 from fedplan.planning import rounds, turns
-from participation.cells import Pricing, best_turns, turns_at, turns_seeds
-from participation.trainings import Trainings
+from participation.cells import best_turns, turns_at, turns_seeds
 
 PLACES = {
     "RAREST": grouping,

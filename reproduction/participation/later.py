@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from statistics import fmean, stdev
 
+from suite.pricing import Pricing
+from suite.trainings import Trainings
+
 from fedplan.core.records import Stop
 from fedplan.core.setting import Setting
 from fedplan.participation import uniform
-from participation.cells import Pricing, turns_at
-from participation.trainings import Trainings
+from participation.cells import turns_at
 
 LATER = 200  # rounds
 LAST = 30  # rounds over which losses are averaged, and their swing is measured

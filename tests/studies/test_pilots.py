@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedplan import Constraints, Objective, draw_fleet
+from fedplan import Constraints, InputError, Objective, draw_fleet
 from fedplan.convergence.descent import Descent, law_of
 from fedplan.core.learning_rate import LearningRate
 from fedplan.core.records import RoundRecord, RunRecord
@@ -240,3 +240,9 @@ def test_a_limit_nothing_meets_is_infeasible():
     pilots = DesignedPilots(problem, budget=0.8)
     finish(pilots, make_truth(problem))
     assert pilots.choice.status == "infeasible" and "deadline of 1 s" in pilots.choice.message
+
+
+def test_rates_that_no_law_is_known_for_are_refused():
+    rate = LearningRate(initial=0.1, schedule="step", decay=0.5, decay_every=9)
+    with pytest.raises(InputError, match="pilots are designed for constant, exponential, harm"):
+        DesignedPilots(make_problem(rate=rate), 0.4)

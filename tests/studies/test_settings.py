@@ -163,3 +163,23 @@ def test_a_sweep_without_a_list_of_groups_tries_some():
     swept = read_sweep("demo", ["participation=turns", "num-clients=8"])
     grid = swept.grid(build_experiment(swept.study).fleet)
     assert grid.groups[0] == 1 and grid.groups[-1] == 8 and not grid.clients_per_round
+
+
+@pytest.mark.parametrize(
+    ("words", "rates"),
+    [
+        ("schedule=step decay=0.5 decay-every=2", [0.4, 0.4, 0.2, 0.2, 0.1]),
+        ("schedule=cosine decay-rounds=4", [0.4, 0.34142, 0.2, 0.05858, 0.004]),
+        ("schedule=list rates=[0.3,1]", [0.4, 0.3, 1.0, 1.0, 1.0]),
+    ],
+)
+def test_a_study_trains_with_the_rates_it_asks_for(words, rates):
+    study = read_study("demo", ["learning-rate=0.4", *words.split()])
+    assert study_from_text(study.to_text()) == study
+    experiment = build_experiment(study)
+    assert [experiment.rate.at(r) for r in range(5)] == pytest.approx(rates, abs=1e-5)
+    plain = build_experiment(read_study("demo", ["learning-rate=0.4"]))
+    added = experiment.settings["training"].keys() - plain.settings["training"].keys()
+    assert added == {word.split("=")[0].replace("-", "_") for word in words.split()} - {
+        "schedule", "decay",
+    }  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,20 +12,42 @@ from numpy.typing import ArrayLike
 from fedplan.core.fleet import FloatArray
 from fedplan.errors import InputError
 
+Schedule = Literal["constant", "exponential", "harmonic", "step", "cosine", "list"]
+LOWEST = 0.01  # a cosine ends at this share of its first rate, so that rates stay positive
+_TIMED = ("constant", "exponential", "harmonic")  # schedules whose learning-rate time is known
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearningRate:
     """The learning rate of each round, r counting from 0.
 
-    `constant`: initial; `exponential`: initial * decay**r; `harmonic`: initial / (1 + r).
+    - `constant`: initial;
+    - `exponential`: initial * decay**r;
+    - `harmonic`: initial / (1 + r);
+    - `step`: initial * decay**(r // decay_every);
+    - `cosine`: initial * (1 + cos(pi r / decay_rounds)) / 2, but never below a hundredth of
+      initial, where it stays after `decay_rounds` rounds;
+    - `list`: initial, then `rates` round by round, of which the last one goes on.
 
     >>> LearningRate(initial=0.1, schedule="harmonic").at(4)
     0.02
+    >>> step = LearningRate(initial=0.4, schedule="step", decay=0.5, decay_every=10)
+    >>> step.at(9), step.at(10), step.at(20)
+    (0.4, 0.2, 0.1)
+    >>> cosine = LearningRate(initial=0.4, schedule="cosine", decay_rounds=100)
+    >>> cosine.at(0), round(cosine.at(50), 4), cosine.at(100)
+    (0.4, 0.2, 0.004)
+    >>> listed = LearningRate(initial=0.1, schedule="list", rates=(0.3, 0.05))
+    >>> [listed.at(r) for r in range(4)]
+    [0.1, 0.3, 0.05, 0.05]
     """
 
     initial: float
-    schedule: Literal["constant", "exponential", "harmonic"] = "constant"
+    schedule: Schedule = "constant"
     decay: float = 1.0
+    decay_every: int | None = None
+    decay_rounds: int | None = None
+    rates: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         problems = []
@@ -33,18 +55,40 @@ class LearningRate:
             problems.append(f"`initial > 0 and finite` must hold, but got initial={self.initial}.")
         if not 0 < self.decay <= 1:
             problems.append(f"`0 < decay <= 1` must hold, but got decay={self.decay}.")
-        if self.schedule not in ("constant", "exponential", "harmonic"):
-            problems.append(
-                f"schedule must be constant, exponential or harmonic, but got {self.schedule!r}."
-            )
+        if self.schedule not in get_args(Schedule):
+            names = ", ".join(get_args(Schedule))
+            problems.append(f"schedule must be one of {names}, but got {self.schedule!r}.")
+        for name, schedule in (("decay_every", "step"), ("decay_rounds", "cosine")):
+            value = getattr(self, name)
+            if (self.schedule == schedule and value is None) or (value is not None and value < 1):
+                problems.append(
+                    f"`{name} >= 1` must hold where schedule={schedule}, but got {name}={value}."
+                )
+        if self.schedule == "list" and not self.rates:
+            problems.append("rates must have one rate at least where schedule=list, but has none.")
+        problems += [
+            f"rates must be positive and finite, but rate {number} is {rate}."
+            for number, rate in enumerate(self.rates, start=1)
+            if not 0 < rate < math.inf
+        ]
         if problems:
             raise InputError(problems)
 
     def at(self, r: int) -> float:
         """The rate of round r + 1."""
-        if self.schedule == "exponential":
-            return self.initial * self.decay**r
-        return self.initial / (1 + r) if self.schedule == "harmonic" else self.initial
+        match self.schedule:
+            case "exponential":
+                return self.initial * self.decay**r
+            case "harmonic":
+                return self.initial / (1 + r)
+            case "step":
+                return self.initial * self.decay ** (r // (self.decay_every or 1))
+            case "cosine":
+                done = min(r / (self.decay_rounds or 1), 1.0)
+                return self.initial * max((1 + math.cos(math.pi * done)) / 2, LOWEST)
+            case "list" if r > 0:
+                return self.rates[min(r, len(self.rates)) - 1]
+        return self.initial
 
     def time(self, rounds: ArrayLike) -> FloatArray:
         """Learning-rate time of this many rounds: the sum of their rates over the first one's.
@@ -87,6 +131,11 @@ class LearningRate:
 
     @property
     def _decays(self) -> bool:
+        if self.schedule not in _TIMED:
+            raise InputError(
+                f"learning-rate time is known of {', '.join(_TIMED)} rates, but got "
+                f"schedule={self.schedule}. Train with it, or plan with one of these."
+            )
         return self.schedule == "exponential" and self.decay < 1
 
 

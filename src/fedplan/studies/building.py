@@ -103,9 +103,7 @@ def build_experiment(study: Study, *, federation: str | None = None) -> Experime
     learner, fleet, name, settings = _load(study)
     if federation is not None:
         settings = live_settings(settings, federation)
-    rate = LearningRate(
-        initial=training.learning_rate, schedule=training.schedule, decay=training.decay
-    )
+    rate = build_rate(training)
     evaluation = Evaluation(every=training.evaluate_every, subset=training.evaluate_subset)
     return Experiment(
         study=study,
@@ -265,6 +263,18 @@ def build_objective(table: ObjectiveTable) -> Objective:
 def build_constraints(table: ObjectiveTable) -> Constraints:
     """What a plan must keep to."""
     return Constraints(**{name: getattr(table, name) for name in LIMIT_KEYS})
+
+
+def build_rate(training: TrainingTable) -> LearningRate:
+    """The learning rate of every round."""
+    return LearningRate(
+        initial=training.learning_rate,
+        schedule=training.schedule,
+        decay=training.decay,
+        decay_every=training.decay_every,
+        decay_rounds=training.decay_rounds,
+        rates=tuple(training.rates or ()),
+    )
 
 
 def build_stop(training: TrainingTable) -> Stop:

@@ -24,7 +24,14 @@ from fedplan.studies.keys import (
 
 # Keys of [training] that came later, with what was so before. Where they say the same they are not
 # stored, so that a study that is in a store already is found again.
-_BEFORE = {"participation": "uniform", "groups": None, "dropout": 0.0}
+_BEFORE = {
+    "decay-every": None,
+    "decay-rounds": None,
+    "rates": None,
+    "participation": "uniform",
+    "groups": None,
+    "dropout": 0.0,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,6 +25,7 @@ _OF_A_RUN = (
     "evaluate_every",
     "evaluate_subset",
 )
+_LATER = ("decay_every", "decay_rounds", "rates", "dropout")  # where unset, stored without them
 
 
 def experiment_settings(study: Study, data: FederatedData) -> dict[str, Any]:
@@ -38,8 +39,7 @@ def experiment_settings(study: Study, data: FederatedData) -> dict[str, Any]:
         "task": task.model_dump(),
         "training": {name: getattr(training, name) for name in _OF_A_RUN},
     }
-    if training.dropout:  # the others were stored without it
-        settings["training"]["dropout"] = training.dropout
+    settings["training"] |= {name: value for name in _LATER if (value := getattr(training, name))}
     if task.data not in DATA_SETS:
         settings["task"]["data"] = f"sha256:{_content(data)}"
     return settings

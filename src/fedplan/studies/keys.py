@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from fedplan.core.learning_rate import Schedule
 from fedplan.participation import LAWS, Turns
 from fedplan.tasks.synthetic_data import MAX_SEED
 
@@ -115,17 +116,30 @@ class TrainingTable(Table):
 
     batch_size: int = _key(64, "Samples of a local step.", ge=1)
     learning_rate: float = _key(..., "Learning rate of the first round.", gt=0)
-    schedule: Literal["constant", "exponential", "harmonic"] = _key(
+    schedule: Schedule = _key(
         "constant",
-        "Learning rate of round r = 0, 1, ...: `constant`, `exponential` (times decay^r) or "
-        "`harmonic` (divided by 1 + r).",
+        "Learning rate of round r = 0, 1, ...: `constant`, `exponential` (times decay^r), "
+        "`harmonic` (divided by 1 + r), `step` (times decay every decay-every rounds), `cosine` "
+        "(falls to 0 over decay-rounds rounds, but never below 1% of the first) or `list` (see "
+        "rates).",
     )
     decay: float = _key(
         0.996,
-        "Factor from round to round.",
-        only=("schedule", ("exponential",)),
+        "Factor from round to round, or from step to step.",
+        only=("schedule", ("exponential", "step")),
         gt=0,
         le=1,
+    )
+    decay_every: int | None = _key(
+        None, "Rounds from one step to the next.", only=("schedule", ("step",)), ge=1
+    )
+    decay_rounds: int | None = _key(
+        None, "Rounds until the cosine has come down.", only=("schedule", ("cosine",)), ge=1
+    )
+    rates: list[Annotated[float, Field(gt=0)]] | None = _key(
+        None,
+        "Learning rates of the rounds after the first, one each; the last one goes on.",
+        only=("schedule", ("list",)),
     )
     participation: _Law = _key("uniform", f"Who trains when: {_laws_in_words()}.")
     clients_per_round: int | None = _key(

@@ -21,6 +21,7 @@ from fedplan.core.fleet import Fleet
 from fedplan.core.learning_rate import LearningRate
 from fedplan.core.objective import Objective
 from fedplan.core.records import RunRecord, Stop
+from fedplan.errors import InputError
 from fedplan.participation import uniform
 from fedplan.participation.uniform import round_energy_j, round_time_s
 from fedplan.planning.descent_plan import DescentPlan, Forecast, forecast, plan_descent
@@ -115,7 +116,7 @@ class DesignedPilots:
 
     def __init__(self, problem: PilotProblem, budget: float) -> None:
         self._problem, self._budget = problem, budget
-        self._design = DESIGNS[problem.rate.schedule]
+        self._design = _design_of(problem.rate)
         self._jobs = _jobs(problem)
         self._runs: dict[Job, RunRecord] = {}
         self._extended: set[Job] = set()  # in this stage
@@ -334,6 +335,15 @@ def failed(failure: Failure, problem: PilotProblem, runs: Sequence[RunRecord]) -
     return Choice(status=failure, message=messages[failure])
 
 
+def _design_of(rate: LearningRate) -> Design:
+    if rate.schedule not in DESIGNS:
+        raise InputError(
+            f"pilots are designed for {', '.join(DESIGNS)} rates, but got schedule="
+            f"{rate.schedule}. Train without a plan, or use one of these."
+        )
+    return DESIGNS[rate.schedule]
+
+
 def curve_of(run: RunRecord) -> Curve:
     """What a fit needs of a run."""
     clients, steps = run.setting.pair
@@ -343,7 +353,7 @@ def curve_of(run: RunRecord) -> Curve:
 def _jobs(problem: PilotProblem) -> list[Job]:
     """The pilots, most informative first; fewer where the limits leave no room."""
     low_k, high_k = problem.constraints.clients_range(len(problem.fleet))
-    design = DESIGNS[problem.rate.schedule]
+    design = _design_of(problem.rate)
     least, few = (min(max(k, low_k), high_k) for k in (LEAST_CLIENTS, design.few_clients))
     middle = _middle_steps(problem, least)
     between = _within(problem, middle)

@@ -12,6 +12,8 @@ from fedplan.studies.keys import KEYS, PRICE_KEYS, TABLES
 
 Tables = dict[str, dict[str, Any]]
 
+# Keys that a schedule of learning rates cannot do without.
+_RATE_KEYS = {"decay-every": "step", "decay-rounds": "cosine", "rates": "list"}
 _PRICES = [name.replace("_", "-") for name in PRICE_KEYS if name != "mb_per_client_round"]
 
 
@@ -91,8 +93,9 @@ def _missing(
         wanted += ["step-time-s", "comm-time-s"]
     if known.get("pilots") == "paper":
         wanted += ["pairs", "upper-loss", "lower-loss"]
+    wanted += [name for name in _RATE_KEYS if known.get("schedule") == _RATE_KEYS[name]]
     absent = [table for table in required if table in TABLES and table not in tables]
-    missing = [name for name in wanted if known.get(name) is None]
+    missing = [name for name in wanted if known.get(name) in (None, [])]
     # What is asked for by name must do something: a target-loss of 0 is none.
     missing += [
         name

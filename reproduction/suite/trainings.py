@@ -26,7 +26,7 @@ from fedplan.models import Learner
 from fedplan.participation import uniform
 from fedplan.participation.draws import present
 from fedplan.simulation import Clock, Evaluation, Simulator
-from participation.tasks import Task
+from suite.task import Task
 
 NEVER = 0  # rounds, in a file: not within the rounds allowed
 SMOOTH = 10  # rounds whose single models' losses are averaged
@@ -64,7 +64,7 @@ class Trainings:
 
     def __init__(self, task: Task, data: Path, results: Path, threads: int) -> None:
         self.task, self._data, self._threads = task, data, threads
-        self._path = results / f"participation-runs-{task.name}.csv"
+        self._path = results / f"suite-runs-{task.name}.csv"
         self._lock = Lock()
         self._done: dict[Key, Reached] = {}
         if self._path.exists():
