@@ -117,7 +117,9 @@ def explain_law_plan(
     if isinstance(convergence, Saturation):
         sentences.append(_assumed(convergence, regret))
     sentences += [
-        f"{other.name[0].upper()}{other.name[1:]} costs {_difference(other.cost_ratio)}"
+        f"{other.name[0].upper()}{other.name[1:]} "
+        f"{'cost' if other.prediction.clients_per_round is None else 'costs'} "
+        f"{_difference(other.cost_ratio)}"
         f"{'' if other.feasible else ' and breaks a constraint'}."
         for other in alternatives
     ]

@@ -203,10 +203,11 @@ def thinned(problem: Problem) -> Problem:
         return problem
     balance = fleet.mean("comm_time_s") / fleet.mean("step_time_s")
     order = rising_order(fleet.round_times_s(balance))
-    stands_for = -(-order.size // _MANY)
-    kept = order[stands_for // 2 :: stands_for]
+    starts = np.arange(0, order.size, -(-order.size // _MANY))
+    counts = np.diff(starts, append=order.size)  # the last may stand for fewer
+    kept = order[starts + counts // 2]
     columns = {name: getattr(fleet, name)[kept] for name in (*QUANTITIES, "samples")}
-    return replace(problem, fleet=Fleet(**columns, count=stands_for))
+    return replace(problem, fleet=Fleet(**columns, count=counts))
 
 
 def _best_steps(
