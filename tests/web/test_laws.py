@@ -11,6 +11,7 @@ from planned import problem_of
 from stored_runs import EXPERIMENT
 
 from fedplan import Constraints, Objective, Problem, Saturation, make_plan
+from fedplan.core.setting import Setting
 from fedplan.csvfile import Upload
 from fedplan.errors import InputError
 from fedplan.figures.turns import first_turns
@@ -142,6 +143,21 @@ def test_limits_that_nothing_meets_or_that_no_groups_can_keep(shelf):
         assert found["pictures"]["turns"] is None and found["pictures"]["fleet"]["group"] is None
     with pytest.raises(InputError, match="cannot be cut into groups"):
         ask(shelf, participation="turns", min_clients_per_round=60, max_clients_per_round=70)
+
+
+@pytest.mark.parametrize("law", ["shuffled", "weighted"])
+def test_what_is_attainable_is_attainable_by_the_law_itself(shelf, law):
+    limits = {"deadline_s": 1.0, "energy_budget_j": 1e-3, "max_rounds": 5}
+    rows = ask(shelf, participation=law, **limits)["rows"]
+    assert [row["role"] for row in rows] == ["attainable"] * 3
+    least = dict(zip(limits, rows, strict=True))
+    for row in rows:
+        own = LAWS[law].of(PROBLEM, row["local_steps"], row["clients_per_round"])
+        setting = Setting(participation=own, local_steps=row["local_steps"])
+        assert price_setting(PROBLEM, EXAMPLE_BOUND, setting).time_s == row["time_s"]
+        assert row["time_s"] >= least["deadline_s"]["time_s"]
+        assert row["energy_j"] >= least["energy_budget_j"]["energy_j"]
+        assert row["rounds"] >= least["max_rounds"]["rounds"]
 
 
 def test_scales_stay_while_limits_and_weights_move(shelf):

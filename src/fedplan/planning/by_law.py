@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +13,7 @@ from fedplan.core.setting import Participation, Setting
 from fedplan.participation.grouping import LOUDEST
 from fedplan.planning.rounds import Convergence, expected_rounds
 from fedplan.planning.surface import between_neighbours, lattice
-from fedplan.planning.turns import turns_steps_range
+from fedplan.planning.turns import limited_totals, turns_steps_range
 
 _WORK = 4e5  # devices times settings looked at
 _FEWEST, _MOST = 3, 24  # values of K, and of E, at a time
@@ -62,10 +62,35 @@ def plan_by_law(
     *,
     target_gap: float = 1.0,
 ) -> LawChoice | None:
-    """The cheapest setting of a law that meets the limits; None where none does.
+    """The cheapest setting of a law that meets the limits; None where none does."""
+    meets = problem.limits.are_met_by
+    return _search(problem, convergence, law, target_gap, lambda one: one.cost, meets)
 
-    Two passes: a lattice of K and E in ratio, then a finer one around its best.
-    """
+
+def least_by_law(
+    problem: Problem,
+    convergence: Convergence,
+    law: type[Participation],
+    *,
+    target_gap: float = 1.0,
+) -> dict[str, Prediction]:
+    """The least of each limited total that a law can reach."""
+    found = {
+        name: _search(problem, convergence, law, target_gap, total, lambda _: True)
+        for name, total in limited_totals(problem.limits)
+    }
+    return {name: best.prediction for name, best in found.items() if best is not None}
+
+
+def _search(
+    problem: Problem,
+    convergence: Convergence,
+    law: type[Participation],
+    target_gap: float,
+    total: Callable[[Prediction], float],
+    meets: Callable[[Prediction], bool],
+) -> LawChoice | None:
+    """The setting with the least total: a lattice of K and E in ratio, then a finer one around."""
     size = int(np.clip(np.sqrt(_WORK / problem.fleet.count.size), _FEWEST, _MOST))
     low_k, high_k = problem.limits.clients_range(len(problem.fleet))
     low_e, high_e = turns_steps_range(problem.limits, convergence)
@@ -78,12 +103,12 @@ def plan_by_law(
         allowed = [
             choice
             for choice in choices
-            if problem.limits.are_met_by(choice.prediction)
+            if meets(choice.prediction)
             and choice.setting.participation.largest_share(problem) <= LOUDEST
         ]
         if not allowed:
             break
-        best = min(allowed, key=lambda choice: choice.prediction.cost)
+        best = min(allowed, key=lambda choice: total(choice.prediction))
         k, e = best.setting.pair
         ks = between_neighbours(ks, int(np.searchsorted(ks, k)), size)
         es = between_neighbours(es, int(np.searchsorted(es, e)), size)

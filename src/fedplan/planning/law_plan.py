@@ -13,7 +13,7 @@ from fedplan.core.prediction import Prediction
 from fedplan.core.problem import Problem
 from fedplan.core.setting import Participation
 from fedplan.participation import LAWS, Uniform, uniform
-from fedplan.planning.by_law import plan_by_law, price_setting
+from fedplan.planning.by_law import least_by_law, plan_by_law, price_setting
 from fedplan.planning.exact import minimise
 from fedplan.planning.explain import explain_infeasible, explain_law_plan
 from fedplan.planning.rounds import Convergence
@@ -66,7 +66,7 @@ def plan_of_law(
     case = _Case(asked, convergence, law, target_gap)
     chosen = case.choose()
     if chosen is None:
-        attainable = least_of_turns(asked, convergence, target_gap=target_gap)
+        attainable = case.attainable()
         return Plan(
             status="infeasible",
             method="expected",
@@ -124,6 +124,13 @@ class _Case:
         if best is None:
             return None
         return _Choice(law=best.setting.participation, groups=(), prediction=best.prediction)
+
+    def attainable(self) -> dict[str, Prediction]:
+        """The least of each limited total that the law can reach."""
+        asked, known, gap = self._problem, self._convergence, self._target_gap
+        if self._law == "turns":
+            return least_of_turns(asked, known, target_gap=gap)
+        return least_by_law(asked, known, LAWS[self._law], target_gap=gap)
 
     def regret(self, planned: Prediction) -> float | None:
         """What the plan can cost above the best, at either end of the saturation's interval."""

@@ -8,7 +8,7 @@ closed form, at which devices are grouped again, until the steps stay.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -149,16 +149,21 @@ def least_of_turns(
     found = [
         choice.prediction for choice in _all_choices(problem, convergence, target_gap, low, high)
     ]
-    totals = {
+    return {name: min(found, key=total) for name, total in limited_totals(problem.limits)}
+
+
+def limited_totals(limits: Constraints) -> list[tuple[str, Callable[[Prediction], float]]]:
+    """The limits on totals that were given, each with what it limits.
+
+    >>> [name for name, _ in limited_totals(Constraints(deadline_s=60.0, max_local_steps=9))]
+    ['deadline_s']
+    """
+    totals: dict[str, Callable[[Prediction], float]] = {
         "deadline_s": lambda one: one.time_s,
         "energy_budget_j": lambda one: one.energy_j,
         "max_rounds": lambda one: one.expected_rounds,
     }
-    return {
-        name: min(found, key=total)
-        for name, total in totals.items()
-        if getattr(problem.limits, name) is not None
-    }
+    return [item for item in totals.items() if getattr(limits, item[0]) is not None]
 
 
 def turns_steps_range(limits: Constraints, convergence: Convergence) -> tuple[int, int]:
