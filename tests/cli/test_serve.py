@@ -23,7 +23,7 @@ def test_a_taken_port_is_said_with_a_remedy(fedplan):
         (["--public", "--token", "short"], "at least 16 characters"),
         (["--store", "fedplan.db"], "Write sqlite:///fedplan.db"),
         (["--fleet", "missing.csv", "--ratio", "3750"], "no such file"),
-        (["--fleet", "missing.csv"], "give exactly one of --ratio"),
+        (["--fleet", "missing.csv"], "no such file"),
         (["--port", "70000"], "--port"),
     ],
 )
@@ -52,5 +52,22 @@ def test_a_bound_of_the_command_line(tmp_path, fleet_csv):
         shown = made.plan(energy_weight=0.4).json
         assert "--bound a0=3750,b0=1,c0=26 --target-gap 0.5" in shown["command"]
         assert "target_gap=0.5" in shown["python"]
+    finally:
+        assert end_server(made) == 0
+
+
+def test_a_fleet_alone_is_planned_by_turns(tmp_path, fedplan):
+    path = tmp_path / "fleet.csv"
+    path.write_text(
+        "step_time_s,comm_time_s,step_energy_j,comm_energy_j\n"
+        + "".join(f"{0.1 * n},2,0.1,0.2\n" for n in range(1, 13))
+    )
+    printed = fedplan("plan", "--fleet", path, "--energy-weight", 0.4, "--format", "json").json
+    made = start_server(tmp_path, "--fleet", str(path))
+    try:
+        assert not made.ask("GET", "/api/start").json["is_measured"]
+        shown = made.plan(energy_weight=0.4).json
+        assert shown["participation"]["law"] == "turns"
+        assert shown["rows"][0]["cost"] == printed["cost"]
     finally:
         assert end_server(made) == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
@@ -19,6 +20,7 @@ from fedplan.figures import (
     save_figure,
     turns_figure_data,
 )
+from fedplan.figures.embed import screen_data
 from fedplan.figures.spec import Bars
 
 
@@ -91,7 +93,7 @@ def test_bills_stand_beside_each_other_with_their_numbers(data: Figure) -> None:
     assert [panel.parts[-1].texts for panel in data.rows[1]] == [
         ("70 min", "150 min  (2.1x)"),
         ("90 kJ", "80 kJ  (-11%)"),
-        ("4,200 s", "9,000 s  (2.1x)"),
+        ("4,200", "9,000  (2.1x)"),  # the unit, which may be long, stands at the axis
     ]
     free = [replace(bill, energy_j=0.0) for bill in (TURNS, UNIFORM)]
     assert len(turns_figure_data(GROUPS, ORDER, free).rows[1]) == 2
@@ -113,7 +115,7 @@ def test_both_drawings_have_every_bar(data: Figure) -> None:
     assert traces[2].hovertext[0].startswith("round 4, group 3: 2 devices")
 
 
-@pytest.mark.parametrize("count", [1, 2, 8, 20])
+@pytest.mark.parametrize("count", [1, 2, 8, 20, 23, 70])
 def test_no_text_overlaps_another_or_leaves_the_paper(count: int) -> None:
     share = 1 / count
     groups = [
@@ -133,6 +135,27 @@ def test_no_text_overlaps_another_or_leaves_the_paper(count: int) -> None:
         assert all(text.get_window_extent().x1 <= axes.bbox.x1 + 2 for text in axes.texts)
     assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
     assert all(b.x0 >= -1 and b.y0 >= -1 and b.x1 <= width + 1 and b.y1 <= height for b in boxes)
+
+
+def test_on_a_phone_panels_stand_below_each_other_with_two_bills_and_short_names() -> None:
+    third = replace(UNIFORM, name="another way")
+    data = turns_figure_data(GROUPS, ORDER * 9, [TURNS, UNIFORM, third], narrow=True)
+    assert [len(row) for row in data.rows] == [1, 1, 1, 1]
+    assert not any(panel.shares_y for panel in data.panels)
+    assert "24 rounds in turns" in data.panels[0].title
+    for panel in data.panels[1:]:
+        assert panel.y.names == ("turns\n400 rounds", "best uniform\n(K=4, E=20)\n300 rounds")
+    lines = [line for panel in data.panels for name in panel.y.names for line in name.split("\n")]
+    assert max(map(len, lines)) <= 16
+
+
+def test_for_a_page_it_is_lists_and_numbers_without_titles(data: Figure) -> None:
+    drawn = screen_data(data)
+    assert json.loads(json.dumps(drawn, allow_nan=False)) == drawn
+    assert len(drawn["data"]) == len(draw_screen(data).data)
+    texts = [note["text"] for note in drawn["layout"]["annotations"]]
+    assert "4,200" in texts and data.panels[0].title not in texts
+    assert drawn["layout"]["height"] < draw_screen(data).layout.height
 
 
 def test_many_rounds_are_cut_to_those_that_can_be_told_apart() -> None:

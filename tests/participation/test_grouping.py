@@ -9,7 +9,7 @@ import pytest
 
 from fedplan import Constraints, Fleet, Objective, Problem, draw_fleet
 from fedplan.participation.grouping import LOUDEST, RAREST, Grouper, choose_visits
-from fedplan.planning.turns import choose_groups
+from fedplan.planning.turns import choose_groups, thinned
 
 
 def random_problem(random):
@@ -140,3 +140,11 @@ def test_a_cap_on_clients_at_once_splits_groups():
     single = Constraints(max_clients_per_round=1)
     groups = choose_groups(Problem(fleet=fleet, limits=single), 10, 300.0).whole().groups
     assert [len(group) for group in groups] == [1] * 40
+
+
+@pytest.mark.parametrize("size", [8193, 10_000, 24_577])
+def test_devices_that_stand_for_others_are_as_many_as_all(size):
+    fleet = draw_fleet(size, step_time_s=(0.1, 0.03), comm_time_s=(2.0, 0.5), seed=3)
+    fewer = thinned(Problem(fleet=fleet)).fleet
+    assert len(fewer) == size and fewer.count.size <= 8192
+    assert fewer.mean("step_time_s") == pytest.approx(fleet.mean("step_time_s"), rel=1e-2)

@@ -26,7 +26,7 @@ from fedplan import (
 from fedplan.csvfile import Upload
 from fedplan.participation.slowest import expected_slowest
 from fedplan.planning.example import EXAMPLE_BOUND, example_fleet
-from fedplan.web.answers import answer, what_ifs
+from fedplan.web.answers import answer, doubts
 from fedplan.web.state import read_state
 
 FLEET = example_fleet()
@@ -209,8 +209,8 @@ def test_what_ifs_and_stragglers(shelf):
     found = ask(shelf, energy_weight=0.3)
     plan = make_plan(FLEET, EXAMPLE_BOUND, energy_weight=0.3)
     cases = sensitivity(FLEET, EXAMPLE_BOUND, plan, energy_weight=0.3)
-    doubts = what_ifs(read_state({"energy_weight": 0.3}, shelf))
-    assert [(c["name"], c["regret"]) for c in doubts] == [
+    asked = doubts(read_state({"energy_weight": 0.3}, shelf))["sensitivity"]
+    assert [(c["name"], c["regret"]) for c in asked] == [
         (case.name, pytest.approx(case.regret)) for case in cases
     ]
     picture = found["pictures"]["fleet"]

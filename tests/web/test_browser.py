@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import time
 
 import pytest
 from conftest import PILOTS, SETUP3
+from explorer_page import SIZES, figure, settle, shown, slide, until
 from planned import make_plan
 from served import end_server, start_server
 from stored_runs import EXPERIMENT, make_run
@@ -23,94 +23,6 @@ from fedplan.web.basis import Shelf, example_basis
 from fedplan.web.state import read_state
 
 FLEET = example_fleet()
-SIZES = {"phone": (360, 740), "desk": (1440, 900)}
-
-
-@pytest.fixture
-def open_page(browser, server):
-    """Open the page; afterwards nothing was wrong on the console, and nothing left this machine."""
-    contexts, wrong, requests = [], [], []
-
-    def open_(fragment="", size="desk", scheme="light", at=None):
-        width, height = SIZES[size]
-        context = browser.new_context(
-            viewport={"width": width, "height": height},
-            color_scheme=scheme,
-            permissions=["clipboard-read", "clipboard-write"],
-            accept_downloads=True,
-        )
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(20_000)
-        page.on("console", lambda message: note(message.type, message.text))
-        page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.on("request", lambda request: requests.append(request.url))
-        page.goto((at or server).address + fragment)
-        settle(page)
-        return page
-
-    def note(kind, text):
-        # A state that is refused is a 422, which the browser itself puts on the console.
-        if kind in ("error", "warning") and "422" not in text:
-            wrong.append(text)
-
-    yield open_
-    for context in contexts:
-        context.close()
-    assert wrong == []
-    hosts = {re.match(r"(\w+)://([^/]*)", url)[2].partition(":")[0] for url in requests}
-    assert hosts <= {"127.0.0.1", ""}  # "" is of blobs that the page made itself
-
-
-def until(page, expression, arg=None):
-    """Wait for something to be true; asked from here, for the page's policy forbids eval."""
-    end = time.monotonic() + 20
-    while not page.evaluate(expression, arg):
-        assert time.monotonic() < end, expression
-        page.wait_for_timeout(50)
-
-
-def settle(page):
-    """Wait until the page shows the state that its controls have, and has drawn it."""
-    until(
-        page,
-        """async () => {
-          if (document.getElementById("answer").getAttribute("aria-busy") === "true") return false;
-          await new Promise(requestAnimationFrame);
-          return !!window.Plotly;
-        }""",
-    )
-
-
-def shown(page):
-    """K and E of the headline."""
-    settle(page)
-    found = re.findall(r"[KE] = ([\d,]+)", page.inner_text("#headline"))
-    return tuple(int(number.replace(",", "")) for number in found)
-
-
-def figure(page, name):
-    """The traces of a figure, as plotly has them."""
-    settle(page)
-    until(page, "(name) => !!document.querySelector(`#${name} .plot`).data", name)
-    traces = page.evaluate(
-        """(name) => document.querySelector(`#${name} .plot`).data.map((trace) =>
-             ({name: trace.name, x: Array.from(trace.x ?? []), y: Array.from(trace.y ?? [])}))""",
-        name,
-    )
-    return {trace["name"]: trace for trace in traces}
-
-
-def slide(page, key, value):
-    """Move a slider as a pointer does: events of input, and the number beside it follows."""
-    page.evaluate(
-        """([id, value]) => {
-          const slider = document.getElementById(id);
-          slider.value = value;
-          slider.dispatchEvent(new Event("input", {bubbles: true}));
-        }""",
-        [f"{key}-slider", value],
-    )
 
 
 def star(page):

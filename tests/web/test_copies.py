@@ -32,6 +32,14 @@ STATES = [
     {"fleet": "uploaded", "pilots": "uploaded", "energy_weight": 0.4},
     {"fleet": "uploaded", "pilots": "uploaded", "energy_weight": 0.4, "method": "paper"},
     {"pilots": "uploaded", "energy_weight": 0.4, "method": "exact"},
+    {"participation": "turns", "energy_weight": 0.5, "max_clients_per_round": 10},
+    {"participation": "turns", "deadline_s": 15},
+    {"participation": "turns", "pilots": "uploaded", "method": "paper"},
+    {"participation": "shuffled", "fleet": "drawn", "num_clients": 30, "energy_weight": 0.1},
+    {"participation": "weighted", "fleet": "uploaded", "objective": "prices", "price_hour": 3},
+    {"bound": "none", "energy_weight": 0.2},
+    {"bound": "none", "fleet": "drawn", "num_clients": 40, "rounds": 300, "saturation_low": 20},
+    {"bound": "none", "participation": "uniform", "saturation_high": 80, "method": "paper"},
 ]
 
 
@@ -50,8 +58,10 @@ def asked(shelf, tmp_path, monkeypatch):
     def ask(state):
         ids = {key: files[key] for key in files if state.get(key) == "uploaded"}
         question = read_state({**state, **ids}, shelf)
-        write_fleet("drawn-fleet.csv", question.fleet)
-        return answer(question)
+        shown = answer(question)
+        if shown["fleet_file"] is not None:  # the page offers it beside the command
+            write_fleet(shown["fleet_file"], question.fleet)
+        return shown
 
     return ask
 
@@ -65,6 +75,7 @@ def test_the_command_prints_the_same_plan(asked, fedplan, state):
     assert printed.code == (0 if shown["success"] else 3), printed.err
     assert printed.json["method"] == shown["method"]
     if shown["success"]:
+        assert printed.json["participation"]["law"] == shown["participation"]["law"]
         row = shown["rows"][0]
         for name in ("clients_per_round", "local_steps", "rounds", "time_s", "energy_j", "cost"):
             assert printed.json[name] == row[name], name

@@ -14,7 +14,7 @@ from html.parser import HTMLParser
 import pytest
 
 from fedplan.core.records import Observation, RoundRecord, RunRecord
-from fedplan.participation import uniform
+from fedplan.participation import LAWS, uniform
 from fedplan.store import Store
 from fedplan.studies import read_study
 from fedplan.studies.building import build_experiment
@@ -153,6 +153,51 @@ def test_studies_that_came_to_nothing_are_explained(
     assert answer["status"] == status and f"demo {status}" in words
     assert answer["message"] in words and f"there is no plan: {status}" in words
     assert len(outline.alts) == figures and "Training was not begun." in words
+
+
+SMALL = ("num-clients=8", "seeds=2")
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_a_study_by_any_law_is_reported(fedplan, store, tmp_path, law):
+    answer = run(fedplan, f"participation={law}", *SMALL)
+    page = page_of(fedplan, tmp_path)
+    outline, words = check_structure(page), words_of(page)
+    assert answer["status"] == "reached" and "demo reached" in words
+    assert answer["message"] in words
+    assert f"participation {law}" in words or law == "uniform"  # what goes without saying
+    with Store(store) as opened:
+        plan = opened.find_step(opened.studies()[0], "plan")
+    assert plan["why"] in words or law == "uniform"  # whose pilots have sections of their own
+    groups = plan.get("groups", [])
+    assert bool(groups) is (law == "turns") is ("Who trains when" in words)
+    if groups:
+        rows = re.search(r"Groups, the fastest first.*?</table>", page, re.DOTALL)[0]
+        assert rows.count("<tr>") == len(groups) + 1
+        assert len(outline.alts) == 2  # turns, and the losses
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize(
+    ("override", "status"), [("learning-rate=1e200", "diverged"), ("deadline-s=1", "infeasible")]
+)
+def test_a_study_by_any_law_that_came_to_nothing_is_explained(
+    fedplan, store, tmp_path, law, override, status
+):
+    answer = run(fedplan, f"participation={law}", override, *SMALL)
+    page = page_of(fedplan, tmp_path)
+    check_structure(page)
+    assert answer["status"] == status
+    assert f"demo {status}" in words_of(page) and answer["message"] in words_of(page)
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_a_sweep_by_any_law_is_reported(fedplan, store, tmp_path, law):
+    who = "groups=2,3" if law == "turns" else "clients-per-round=2,4"
+    grid = (f"participation={law}", who, "local-steps=10,20", "rounds=40")
+    answer = fedplan("sweep", "demo", *grid, *SMALL, "-q", "--format", "json").json
+    page = page_of(fedplan, tmp_path)
+    assert len(check_structure(page).alts) == 1 and answer["message"] in words_of(page)
 
 
 def test_the_papers_pilots_predict_nothing(fedplan, store, tmp_path):

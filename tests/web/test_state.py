@@ -55,6 +55,13 @@ def test_all_problems_are_said_at_once(shelf):
         ({"bound": "own", "a0": 1.0, "b0": 1.0, "c0": 0.0, "target_gap": 0}, "target_gap"),
         ({"bound": "own", "a0": 1.0, "b0": 0.0, "c0": 0.0}, "max_local_steps"),
         ({"method": "robust"}, "Plan from pilots"),
+        ({"participation": "turn"}, "participation: must be one of uniform, shuffled, turns"),
+        ({"bound": "none", "rounds": -1}, "rounds: must be from 1"),
+        ({"bound": "none", "saturation_low": 300}, "saturation"),
+        (
+            {"participation": "turns", "min_clients_per_round": 60, "max_clients_per_round": 70},
+            "cannot be cut into groups",
+        ),
         ({"method": "paper", "deadline_s": 900}, "Use 'exact'"),
         ({"objective": "prices"}, "at least one price"),
         ({"min_clients_per_round": 101}, "num_clients=100"),
@@ -86,7 +93,25 @@ def test_a_body_that_is_not_an_object_of_finite_numbers_is_refused(body):
 
 VALUES = st.none() | st.booleans() | st.text(max_size=8) | st.integers() | st.floats() | st.just([])
 NEAR = st.sampled_from(
-    [0, 1, 2, 0.5, 10, 99, 100, 1e3, 1e9, 1e-9, "given", "drawn", "own", "prices"]
+    [
+        0,
+        1,
+        2,
+        0.5,
+        10,
+        99,
+        100,
+        1e3,
+        1e9,
+        1e-9,
+        "given",
+        "drawn",
+        "own",
+        "none",
+        "prices",
+        "turns",
+        "weighted",
+    ]
 )
 
 
@@ -96,8 +121,7 @@ def test_any_state_is_answered_or_refused(state):
     shelf = Shelf(example_basis("sqlite:///fedplan.db"))
     state.pop("num_clients", None)  # tested above; large fleets take long
     try:
-        question = read_state(state, shelf)
+        found = answer(read_state(state, shelf))
     except InputError:
         return
-    found = answer(question)
     assert found["success"] or found["message"].startswith("No setting meets")

@@ -45,12 +45,14 @@ def serve(
     """Explore plans in a browser: what prices, limits and devices do to K, E, time and energy.
 
     Without a fleet it begins with the built-in example; another fleet can be drawn or uploaded on
-    the page. It shows the store's runs too, live while they run. Only this machine can open it,
-    unless --public; nothing is written and nothing leaves the machine. Ctrl-C ends it.
+    the page. A fleet without pilots or a bound is planned by turns. It shows the store's runs too,
+    live while they run. Only this machine can open it, unless --public; nothing is written and
+    nothing leaves the machine. Ctrl-C ends it.
 
     \b
     Examples:
       fedplan serve
+      fedplan serve --fleet fleet.csv
       fedplan serve --fleet fleet.csv --pilots pilots.csv
       fedplan serve --fleet fleet.csv --ratio 3750 --store sqlite:///runs/fedplan.db --port 9000
       fedplan serve --no-open --public
@@ -71,9 +73,10 @@ def serve(
 def _read_basis(store_url: str, options: dict[str, Any]) -> Basis:
     from dataclasses import replace
 
+    from fedplan.convergence.saturation import Saturation
     from fedplan.store import Store
     from fedplan.store.database import path_of
-    from fedplan.web.basis import Convergence, Devices, example_basis, piloted
+    from fedplan.web.basis import Convergence, Devices, example_basis, piloted, unmeasured
 
     Store(store_url, readonly=True).close()  # a wrong address is said now, not on the page
     source = click.get_current_context().get_parameter_source("store_url")
@@ -86,7 +89,8 @@ def _read_basis(store_url: str, options: dict[str, Any]) -> Basis:
         return example
     if options["fleet_file"] is None and options["pilots_file"] is not None:
         options = {**options, "example": True}  # the page asks for a fleet, or draws one
-    request = read_request(options, None)
+    laws = {"participation": None, "saturation": None, "full_rounds": None}  # the page has them
+    request = read_request({**options, **laws}, None)
     devices = example.devices
     if (path := options["fleet_file"]) is not None:
         devices = Devices(
@@ -117,6 +121,8 @@ def _read_basis(store_url: str, options: dict[str, Any]) -> Basis:
             flags=tuple(flags),
             python=repr(request.knowledge),
         )
+    elif isinstance(request.knowledge, Saturation):
+        convergence = unmeasured()
     return replace(example, devices=devices, convergence=convergence)
 
 

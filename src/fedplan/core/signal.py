@@ -54,4 +54,5 @@ class Sketch:
     def __call__(self, update: ArrayLike) -> NDArray[np.float64]:
         """The sketch of an update, one flat array of weights."""
         signed = self._signs * np.asarray(update, dtype=np.float64)
-        return np.bincount(self._places, weights=signed, minlength=self._size)
+        sums = np.bincount(self._places, weights=signed, minlength=self._size)
+        return np.asarray(sums, dtype=np.float64)

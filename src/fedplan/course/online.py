@@ -20,7 +20,6 @@ from fedplan.core.problem import Problem
 from fedplan.core.records import RoundRecord
 from fedplan.core.setting import Setting
 from fedplan.course.elasticity import Window
-from fedplan.errors import InputError
 from fedplan.participation.grouping import Grouping
 from fedplan.planning.turns import plan_turns, turns_steps_range
 
@@ -66,8 +65,13 @@ class Online:
         fleet = self.problem.fleet
         for name in (*QUANTITIES, "samples", "count"):
             digest.update(np.ascontiguousarray(getattr(fleet, name)).tobytes())
-        rest = (self.problem.objective, self.problem.limits, self.problem.target_loss,
-                self.problem.learning_rate, self.known)
+        rest = (
+            self.problem.objective,
+            self.problem.limits,
+            self.problem.target_loss,
+            self.problem.learning_rate,
+            self.known,
+        )
         digest.update(repr(rest).encode())
         return f"online/{digest.hexdigest()[:16]}"
 
@@ -109,6 +113,4 @@ class OnlineSteering:
         steps = int(np.clip(round(wanted), max(low, min(2, high)), high))
         if steps != now:
             self._setting = Setting(participation=self._setting.participation, local_steps=steps)
-            self.decisions.append(
-                Decision.of(self._setting, round_ + 1, saturation=saturation)
-            )
+            self.decisions.append(Decision.of(self._setting, round_ + 1, saturation=saturation))

@@ -24,7 +24,8 @@ from fedplan.figures.spec import Figure, Panel, alone
 from fedplan.figures.study import study_figure_data
 from fedplan.figures.sweep import sweep_figure_data
 from fedplan.figures.total_time import TotalTime, total_time_data, total_times
-from fedplan.figures.turns import TurnBill, plan_turns_data, turns_figure_data
+from fedplan.figures.turn_bills import TurnBill
+from fedplan.figures.turns import plan_turns_data, turns_figure_data
 
 __all__ = [
     "SUFFIXES",

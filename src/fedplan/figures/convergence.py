@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 _POINTS = 400  # of a line
 
 
+def sound_runs(runs: Sequence[RunRecord]) -> list[RunRecord]:
+    """Those that have a loss to show: all that did not diverge."""
+    return [run for run in runs if run.status != "diverged" and run.final_loss is not None]
+
+
 def convergence_data(
     runs: Sequence[RunRecord], *, title: str, target_loss: float | None = None, note: str = ""
 ) -> Figure:
@@ -44,7 +49,7 @@ def convergence_data(
     >>> line.name, line.y.tolist(), line.high.round(3).tolist()
     ('K=2, E=5', [2.0, 1.5], [2.0, 2.207])
     """
-    sound = [run for run in runs if run.status != "diverged" and run.final_loss is not None]
+    sound = sound_runs(runs)
     if not sound:
         raise InputError("a figure of convergence needs a run with a loss, but got none.")
     longest_s = max(run.time_s for run in sound)

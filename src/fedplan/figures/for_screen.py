@@ -46,10 +46,15 @@ def draw(data: Figure) -> Any:
     """The figure."""
     from plotly.graph_objects import Figure as Screen
 
+    return Screen(traces_and_layout(data))
+
+
+def traces_and_layout(data: Figure, *, per_inch: float = _PER_INCH) -> dict[str, Any]:
+    """The figure in plotly's terms; `per_inch` is how many pixels of height print's inches get."""
     lines = [f"<b>{data.title}</b>" if data.title else "", *textwrap.wrap(data.note, _NOTE_WIDTH)]
     title = "<br>".join([lines[0], *(f"<sub>{line}</sub>" for line in lines[1:])])
     margin = {"l": 70, "r": 30, "t": 90 + 20 * (len(lines) - 1), "b": 60}
-    height = round(_PER_INCH * data.size[1])
+    height = round(per_inch * data.size[1])
     inner = max(height - margin["t"] - margin["b"], 100)
     layout: dict[str, Any] = {
         "template": "plotly_white",
@@ -74,7 +79,7 @@ def draw(data: Figure) -> Any:
             layout["annotations"].append(_title(spot))
     named: set[tuple[str, str]] = set()
     traces = [trace for spot in spots for trace in _add_panel(layout, spot, named, inner)]
-    return Screen({"data": traces, "layout": layout})
+    return {"data": traces, "layout": layout}
 
 
 def axis_layout(axis: Axis) -> dict[str, Any]:

@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from fedplan.errors import InputError
 from fedplan.figures.spec import Bars, Categories, Figure, Line, Panel, Part, Texts, bar
-from fedplan.figures.style import BLUE, GREY, PALE, series_looks
-from fedplan.figures.sweep import ratio_label
-from fedplan.figures.units import (
-    NO_UNIT,
-    Unit,
-    bar_axis,
-    energy_unit,
-    number,
-    quantity,
-    time_unit,
-)
+from fedplan.figures.style import GREY, series_looks
+from fedplan.figures.turn_bills import TurnBill, bill_panels, broken
+from fedplan.figures.units import NO_UNIT, Unit, bar_axis, quantity, time_unit
 from fedplan.participation.turns import order_of_turns
 
 if TYPE_CHECKING:
@@ -28,8 +19,9 @@ if TYPE_CHECKING:
     from fedplan.core.fleet import FloatArray
     from fedplan.core.plan import Plan
 
-_MOST_ROUNDS = 60  # of the timeline; more cannot be told apart
+_MOST_ROUNDS, _FEWER_ROUNDS = 60, 24  # of the timeline, and on a phone: more cannot be told apart
 _ROOM = 1.55  # times the longest bar: the axis leaves room for what is written at its end
+_MOST_NAMED = 20  # groups that each have a name beside their row; of more, some have
 _THICK = 0.74
 _PERCENT = Unit(name="%", size=0.01)
 
@@ -54,17 +46,6 @@ class Group(Protocol):
         """Seconds of their round."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnBill:
-    """What training to the target takes in one way, in expected rounds and in total."""
-
-    name: str
-    rounds: float
-    time_s: float
-    energy_j: float
-    cost: float
-
-
 def turns_figure_data(
     groups: Sequence[Group],
     order: Sequence[int],
@@ -73,6 +54,7 @@ def turns_figure_data(
     unit: str = "s",
     title: str = "",
     note: str = "",
+    narrow: bool = False,
 ) -> Figure:
     """Data of the figure: who trains when, what the groups are, and what it all costs.
 
@@ -80,6 +62,7 @@ def turns_figure_data(
     bills : that of taking turns, then those it is compared with; the second one's mean round is
         what uniform sampling is drawn with.
     unit : of the costs.
+    narrow : for a phone: one panel below the other, two bills, and no sizes of groups.
 
     >>> from types import SimpleNamespace
     >>> groups = [SimpleNamespace(clients=3, data_share=0.7, frequency=0.75, time_s=2.0),
@@ -97,31 +80,30 @@ def turns_figure_data(
     if not all(0 <= group < len(groups) for group in order):
         raise InputError(f"order must name groups 0 to {len(groups) - 1}, but got {max(order)}.")
     ranked = sorted(range(len(groups)), key=lambda group: groups[group].time_s)
-    rows = _rows(len(groups), bills[1].name)
+    rows = _rows(len(groups), broken(bills[1].name, narrow=narrow))
     row_of = {group: row for row, group in enumerate(ranked)}
     fastest_first = [groups[group] for group in ranked]
-    places = [row_of[group] for group in order[:_MOST_ROUNDS]]
-    first = (
-        _timeline(fastest_first, places, bills[1], rows),
-        _sizes(fastest_first, rows, "devices"),
-        _sizes(fastest_first, rows, "share of data"),
-    )
-    second = _bill_panels(bills, unit)
-    heights = first[0].height + second[0].height
+    places = [row_of[group] for group in order[: _FEWER_ROUNDS if narrow else _MOST_ROUNDS]]
+    timeline = _timeline(fastest_first, places, bills[1], rows)
+    if narrow:
+        panels = [timeline, *bill_panels(bills[:2], unit, narrow=True)]
+        shown: tuple[tuple[Panel, ...], ...] = tuple((panel,) for panel in panels)
+    else:
+        sizes = (_sizes(fastest_first, rows, what) for what in ("devices", "share of data"))
+        shown = ((timeline, *sizes), bill_panels(bills, unit))
     return Figure(
         title=title or f"{len(groups)} groups of devices take turns",
-        rows=(first, second),
-        size=(11.5, heights + 0.4 + (0.4 if note else 0.0)),
+        rows=shown,
+        size=(11.5, sum(row[0].height for row in shown) + 0.4 + (0.4 if note else 0.0)),
         note=note,
     )
 
 
-def plan_turns_data(plan: Plan) -> Figure:
+def plan_turns_data(plan: Plan, *, narrow: bool = False) -> Figure:
     """The same of a plan by turns, beside its alternatives."""
     if plan.prediction is None or not plan.groups:
         raise InputError("a figure of turns is for a plan by turns, and this one is not.")
-    cycle = sum(plan.visits)
-    order = order_of_turns(plan.visits, min(2 * cycle, _MOST_ROUNDS))
+    order = first_turns(plan)
     settings = {"in turns": plan.prediction} | {
         other.name: other.prediction for other in plan.alternatives
     }
@@ -137,15 +119,39 @@ def plan_turns_data(plan: Plan) -> Figure:
     ]
     count = "1 group" if len(plan.groups) == 1 else f"{len(plan.groups):,} groups take turns"
     title = f"{count}; {plan.prediction.local_steps:,} local steps"
-    return turns_figure_data(plan.groups, order, bills, unit=plan.unit, title=title)
+    return turns_figure_data(plan.groups, order, bills, unit=plan.unit, title=title, narrow=narrow)
+
+
+def first_turns(plan: Plan) -> tuple[int, ...]:
+    """Which group trains in each of the rounds that the figure shows: two cycles, or fewer."""
+    return order_of_turns(plan.visits, min(2 * sum(plan.visits), _MOST_ROUNDS))
 
 
 def _rows(count: int, uniform: str) -> Categories:
     """The groups, the fastest on top; then, apart, uniform sampling."""
-    names = [f"{rank}" for rank in range(1, count + 1)]
+    names = [f"{rank}" if is_named else "" for rank, is_named in enumerate(_named(count), 1)]
     if count > 1:
         names[0], names[-1] = "fastest  1", f"slowest  {count}"
-    return Categories(names=(*names, "", _broken(uniform)), label="group")
+    return Categories(names=(*names, *[""] * _every(count), uniform), label="group")
+
+
+def _every(count: int) -> int:
+    """How many rows share the height that one with a name has."""
+    return -(-count // _MOST_NAMED)
+
+
+def _named(count: int) -> list[bool]:
+    """Which groups have a name and their sizes written beside their row."""
+    every = _every(count)
+    return [
+        rank in (1, count) or (rank % every == 0 and count - rank >= every)
+        for rank in range(1, count + 1)
+    ]
+
+
+def _height(rows: Categories) -> float:
+    """Inches of a panel with these rows; many rows share what is enough for those with names."""
+    return 0.9 + 0.34 * min(len(rows.names), _MOST_NAMED + 2)
 
 
 def _timeline(
@@ -157,7 +163,7 @@ def _timeline(
     span, at = float(ends[-1]), np.array(places, dtype=np.float64)
     unit = time_unit(span)
     parts: list[Part] = [_steps(ends, at)]
-    for row, (group, colour) in enumerate(zip(groups, _colours(len(groups)), strict=True)):
+    for row, (group, colour) in enumerate(zip(groups, group_colours(len(groups)), strict=True)):
         own = np.flatnonzero(at == row)
         words = (
             f"group {row + 1}: {group.clients:,} devices, {group.data_share:.1%} of the data\n"
@@ -185,7 +191,7 @@ def _timeline(
         y=rows,
         parts=tuple(parts),
         width=5.0,
-        height=0.9 + 0.34 * len(rows.names),
+        height=_height(rows),
         words=f"{title}. The slower a group, the longer its rounds.",
     )
 
@@ -225,11 +231,14 @@ def _sizes(groups: Sequence[Group], rows: Categories, what: str) -> Panel:
     is_share = what != "devices"
     values = np.array([g.data_share if is_share else float(g.clients) for g in groups])
     unit = _PERCENT if is_share else NO_UNIT
-    texts = tuple(f"{value:.0%}" if is_share else f"{value:,.0f}" for value in values)
+    texts = tuple(
+        (f"{value:.0%}" if is_share else f"{value:,.0f}") if is_named else ""
+        for value, is_named in zip(values, _named(len(groups)), strict=True)
+    )
     at = np.arange(len(groups), dtype=np.float64)
     bars = [
         bar(row, value, colour, thickness=0.5)
-        for row, (value, colour) in enumerate(zip(values, _colours(len(groups)), strict=True))
+        for row, (value, colour) in enumerate(zip(values, group_colours(len(groups)), strict=True))
     ]
     axis = bar_axis(what, _ROOM * float(values.max()), unit)
     return Panel(
@@ -237,53 +246,10 @@ def _sizes(groups: Sequence[Group], rows: Categories, what: str) -> Panel:
         y=rows,
         parts=(*bars, Texts(x=values, y=at, texts=texts)),
         shares_y=True,
-        height=0.9 + 0.34 * len(rows.names),
+        height=_height(rows),
     )
 
 
-def _bill_panels(bills: Sequence[TurnBill], unit: str) -> tuple[Panel, ...]:
-    """Time, energy and cost to the target, a bar for each way; no energy where there is none."""
-    names = tuple(f"{_broken(bill.name)}\n{number(bill.rounds)} rounds" for bill in bills)
-    rows = Categories(names=names)
-    columns: list[tuple[str, Unit, list[float]]] = [
-        ("time to target", time_unit(bills[0].time_s), [bill.time_s for bill in bills])
-    ]
-    if any(bill.energy_j for bill in bills):
-        energies = [bill.energy_j for bill in bills]
-        columns.append(("energy to target", energy_unit(energies[0]), energies))
-    columns.append(("cost", Unit(name=unit, size=1.0), [bill.cost for bill in bills]))
-    at = np.arange(len(bills), dtype=np.float64)
-    panels = []
-    for place, (name, of, values) in enumerate(columns):
-        best, ends = values[0], np.array(values)
-        texts = [
-            quantity(value, of) + (f"  ({ratio_label(value / best)})" if rank and best else "")
-            for rank, value in enumerate(values)
-        ]
-        bars = [
-            bar(rank, values[rank], PALE if rank else BLUE, hover=f"{bill.name}: {texts[rank]}")
-            for rank, bill in enumerate(bills)
-        ]
-        panels.append(
-            Panel(
-                x=bar_axis(name, _ROOM * float(ends.max()), of),
-                y=rows,
-                parts=(*bars, Texts(x=ends, y=at, texts=tuple(texts))),
-                shares_y=place > 0,
-                height=1.0 + 0.4 * len(bills),
-                words="; ".join(
-                    f"{bill.name}: {text}" for bill, text in zip(bills, texts, strict=True)
-                ),
-            )
-        )
-    return tuple(panels)
-
-
-def _broken(name: str) -> str:
-    """A name on two lines, what is in brackets on the second."""
-    return name.replace(" (", "\n(")
-
-
-def _colours(count: int) -> list[str]:
-    """From bright, the fastest, to dark."""
+def group_colours(count: int) -> list[str]:
+    """A colour for each of so many groups, from bright, the fastest, to dark."""
     return [look.colour for look in reversed(series_looks(range(count)).values())]

@@ -104,7 +104,8 @@ class LeNet5:
         """One round of FedAvg, in place."""
         train_round(
             weights, self._data.x.reshape(-1), self.labels, self._data.starts, cohort, shares,
-            local_steps, rate, seed, round_, self._batch_size, NOWHERE if halfway is None else halfway,
+            local_steps, rate, seed, round_, self._batch_size,
+            NOWHERE if halfway is None else halfway,
         )  # fmt: skip
 
     def samples(self, rows: IntArray | None = None) -> Samples:

@@ -10,6 +10,7 @@ from fedplan.figures import (
     study_figure_data,
     sweep_figure_data,
 )
+from fedplan.figures.convergence import sound_runs
 from fedplan.studies.building import Experiment
 from fedplan.studies.recalling import Recalled
 from fedplan.studies.sweep import Sweep
@@ -18,7 +19,10 @@ from fedplan.studies.workflow import Outcome
 
 def has_losses(outcome: Outcome) -> bool:
     """Whether there is anything to draw."""
-    runs = (*outcome.pilots, *(outcome.measured.runs if outcome.measured else ()))
+    trained = outcome.measured.runs if outcome.measured else ()
+    if outcome.plan is not None:
+        return bool(outcome.plan.groups or sound_runs(trained))
+    runs = (*outcome.pilots, *trained)
     return any(run.final_loss is not None for run in runs)
 
 

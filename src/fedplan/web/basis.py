@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from fedplan.convergence.bound import Bound
 from fedplan.convergence.pilots import DESCENT, Pilot
+from fedplan.convergence.saturation import RANGE, ROUNDS, Saturation
 from fedplan.core.fleet import Fleet
 from fedplan.csvfile import Upload
 from fedplan.errors import InputError
@@ -49,6 +50,7 @@ class Devices:
 class Convergence:
     """What is known of convergence: a bound for a target gap, or the pilots it is fitted to.
 
+    saturation : what is assumed where nothing is known.
     relative_to : what rounds are relative to, where they are not absolute.
     is_own : whether somebody at a page has moved it.
     """
@@ -56,11 +58,17 @@ class Convergence:
     name: str
     bound: Bound | None = None
     pilots: tuple[Pilot, ...] = ()
+    saturation: Saturation | None = None
     target_gap: float = 1.0
     relative_to: str | None = None
     is_own: bool = False
     flags: tuple[str, ...]
     python: str
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether there is a bound or pilots."""
+        return self.saturation is None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,6 +194,24 @@ def piloted(name: str, pilots: tuple[Pilot, ...]) -> Convergence:
         relative_to=DESCENT,
         flags=("--pilots", name),
         python=f"read_pilots({name!r})",
+    )
+
+
+def unmeasured(
+    low: float = RANGE[0], high: float = RANGE[1], rounds: float = 2 * ROUNDS
+) -> Convergence:
+    """Nothing is known but a range of the saturation, and about how many rounds all clients need.
+
+    >>> unmeasured(10.0, 1000.0).saturation.saturation
+    100.0
+    """
+    # With as many steps as the saturation has, all clients need twice the fewest rounds.
+    known = Saturation.within(low, high, rounds=rounds / 2)
+    return Convergence(
+        name="nothing measured",
+        saturation=known,
+        flags=("--saturation", repr(low), repr(high), "--rounds", repr(rounds)),
+        python=f"Saturation.within({low!r}, {high!r}, rounds={known.rounds!r})",
     )
 
 

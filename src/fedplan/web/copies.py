@@ -8,12 +8,14 @@ from dataclasses import asdict
 
 from fedplan.core.constraints import Constraints
 from fedplan.studies.keys import PRICE_KEYS
-from fedplan.web.state import LIMITS, Question
+from fedplan.web.knowledge import COEFFICIENTS
+from fedplan.web.state import DRAWN_FILE, LIMITS, Question
 
 
 def as_command(question: Question) -> str:
     """What to type; a fleet that was drawn or uploaded stands in a file of the name shown."""
-    words = ["fedplan", "plan", *question.devices.flags]
+    file = fleet_file(question)
+    words = ["fedplan", "plan", *(("--fleet", file) if file else question.devices.flags)]
     words += _convergence_flags(question)
     if question.prices is not None:
         given = asdict(question.prices)
@@ -29,12 +31,21 @@ def as_command(question: Question) -> str:
     return shlex.join(words)
 
 
+def fleet_file(question: Question) -> str | None:
+    """The file that the command reads and nobody has yet; None where there is none."""
+    flags = question.devices.flags
+    if flags == ("--example",):  # which brings a bound
+        return None if question.convergence.is_measured else "example-fleet.csv"
+    return DRAWN_FILE if flags == ("--fleet", DRAWN_FILE) else None
+
+
 def as_python(question: Question) -> str:
     """A few lines that make the plan and print its message."""
     known = question.convergence.python
     if question.estimate is not None:
         how = ', method="pairwise"' if question.method == "paper" else ""
         known = f"estimate_bound({known}, len(fleet){how})"
+    name = "bound" if question.convergence.is_measured else "saturation"
     parts = ["fleet=fleet"]
     if question.prices is not None:
         parts.append(f"objective={_call('Prices', asdict(question.prices), 0.0)}.objective()")
@@ -51,11 +62,11 @@ def as_python(question: Question) -> str:
         options.append(f"participation={question.participation!r}")
     body = [
         f"fleet = {question.devices.python}",
-        f"bound = {known}",
+        f"{name} = {known}",
         "problem = Problem(",
         *(f"    {part}," for part in parts),
         ")",
-        f"plan = make_plan({', '.join(['problem', 'bound', *options])})",
+        f"plan = make_plan({', '.join(['problem', name, *options])})",
         "print(plan.message)",
     ]
     return "\n".join([*_imports("\n".join(body)), "", *body, ""])
@@ -67,7 +78,7 @@ def _convergence_flags(question: Question) -> list[str]:
         return list(known.flags)
     # The example's bound with another fleet: --example would bring its own.
     bound = question.knowledge
-    coefficients = ",".join(f"{name}={getattr(bound, name)!r}" for name in ("a0", "b0", "c0"))
+    coefficients = ",".join(f"{name}={getattr(bound, name)!r}" for name in COEFFICIENTS)
     return ["--bound", coefficients, "--target-gap", repr(known.target_gap)]
 
 
@@ -90,6 +101,7 @@ _NAMES = (
     "Objective",
     "Prices",
     "Problem",
+    "Saturation",
     "draw_fleet",
     "estimate_bound",
     "make_plan",

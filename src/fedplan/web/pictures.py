@@ -9,7 +9,7 @@ import numpy as np
 
 from fedplan.convergence.bound import Bound
 from fedplan.core.constraints import Constraints
-from fedplan.core.fleet import Fleet, FloatArray, IntArray
+from fedplan.core.fleet import FloatArray, IntArray
 from fedplan.core.objective import Objective
 from fedplan.figures.cost_map import surface_view
 from fedplan.figures.cost_view import CostView
@@ -24,15 +24,12 @@ from fedplan.figures.units import (
     quantity,
     time_unit,
 )
-from fedplan.participation.slowest import log_choose_ratio
 from fedplan.planning.frontier import FrontierPoint, frontier_of
 from fedplan.planning.surface import Surface
 from fedplan.web.grids import Grid
 
 _MAP_POINTS = 48  # an axis of the map: smooth, and little to send
 _HIGHEST_RATIO = 3.0  # of cost curves; what is dearer is off the picture
-_BINS, _SLOWEST = 36, 6
-_WIDE = 20.0  # a fleet whose times differ more than this is shown on a logarithmic axis
 
 
 def words_of(time_s: float, energy_j: float) -> tuple[str, str]:
@@ -116,67 +113,12 @@ def curve_pictures(
     }
 
 
-def fleet_picture(
-    fleet: Fleet, setting: tuple[int, int] | None, round_time_s: float | None
-) -> dict[str, Any]:
-    """How long a round takes each device, and who the slowest are; at the plan's E, or at 1."""
-    k, e = setting or (1, 1)
-    times = fleet.round_times_s(e)
-    low, high = float(times.min()), float(times.max())
-    unit = time_unit(float(np.median(times)))
-    wide = high > _WIDE * low
-    if low == high:
-        edges = np.array([0.9 * low, 1.1 * high])
-    else:
-        edges = np.geomspace(low, high, _BINS + 1) if wide else np.linspace(low, high, _BINS + 1)
-        edges[0], edges[-1] = low, high
-    counts, _ = np.histogram(times, bins=edges, weights=fleet.count)
-    axis = fit_axis("a device's seconds in a round", unit, [*edges[[0, -1]]], log=wide)
-    return {
-        "left": _rounded(edges[:-1] / unit.size),
-        "right": _rounded(edges[1:] / unit.size),
-        "counts": counts.astype(np.int64).tolist(),
-        "lines": [
-            {"at": round_number(value / unit.size), "name": f"{name}: {quantity(value, unit)}"}
-            for name, value in (
-                ("mean device", float(np.average(times, weights=fleet.count))),
-                (f"a round waits (K={k:,})", round_time_s),
-            )
-            if value is not None
-        ],
-        "xaxis": axis_layout(axis) | {"title": {"text": f"a device's round ({unit.name})"}},
-        "slowest": _slowest(fleet, times, k),
-        "num_clients": len(fleet),
-        "local_steps": e,
-    }
-
-
-def _slowest(fleet: Fleet, times: FloatArray, k: int) -> list[dict[str, Any]]:
-    """The slowest entries: how often each is the one that a round waits for."""
-    some = np.argpartition(times, max(times.size - _SLOWEST, 0))[-_SLOWEST:]
-    order = some[np.argsort(times[some])[::-1]]
-    slower = np.concatenate([[0.0], np.cumsum(fleet.count[order])])
-    # The chance that a sample has none of the slowest devices, the more of them the smaller.
-    n, chosen = np.full(slower.shape, float(len(fleet))), np.full(slower.shape, float(k))
-    shares = -np.diff(np.exp(log_choose_ratio(n, slower, chosen)))
-    names = fleet.device or ("",) * times.size
-    return [
-        {
-            "name": names[entry] or f"row {entry + 1:,}",
-            "count": int(fleet.count[entry]),
-            "time": quantity(float(times[entry]), time_unit(float(times[entry]))),
-            "share": f"{share:.1%}",
-        }
-        for entry, share in zip(order.tolist(), shares.tolist(), strict=True)
-    ]
-
-
 def _contours(panel: CostView) -> dict[str, Any]:
     clients, steps, extra_cost = panel.smooth(_MAP_POINTS)
     colours = band_colours(panel.levels, panel.scale)
     return {
-        "x": _rounded(steps),
-        "y": _rounded(clients),
+        "x": rounded(steps),
+        "y": rounded(clients),
         "bands": panel.bands(extra_cost).round(2).tolist(),
         "extra": extra_cost.round(3).tolist(),
         "colours": colours,
@@ -204,9 +146,9 @@ def _curve(
     cost = fit_axis("cost / the plan's", NO_UNIT, [low, max(top, 1.02)], log=False)
     return {
         "x": values[part].tolist(),
-        "y": _rounded(band[0]),
-        "low": _rounded(band.min(axis=0)),
-        "high": _rounded(band.max(axis=0)),
+        "y": rounded(band[0]),
+        "low": rounded(band.min(axis=0)),
+        "high": rounded(band.max(axis=0)),
         "xaxis": axis_layout(axis),
         "yaxis": axis_layout(cost),
     }
@@ -255,5 +197,6 @@ def round_number(value: float) -> float:
     return float(f"{value:.5g}")
 
 
-def _rounded(values: FloatArray) -> list[float]:
+def rounded(values: FloatArray) -> list[float]:
+    """The same of all values."""
     return [round_number(value) for value in values.tolist()]

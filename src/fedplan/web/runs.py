@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from fedplan.core.records import RunRecord
+from fedplan.core.setting import setting_label
 from fedplan.errors import InputError
 from fedplan.figures.units import number
 from fedplan.store import ExperimentEntry, RunEntry, Store, StudyEntry
@@ -153,10 +154,22 @@ def _study(study: StudyEntry, steps: Mapping[str, Any]) -> dict[str, Any]:
         "num_runs": study.num_runs,
         "target_loss": _target(study),
         "decided": list(steps),
-        "plan": {key: plan.get(key) for key in ("clients_per_round", "local_steps", "why")}
+        "plan": {
+            **{key: plan.get(key) for key in ("clients_per_round", "local_steps", "why")},
+            "label": _planned(plan),
+        }
         if plan
         else None,
     }
+
+
+def _planned(plan: Mapping[str, Any]) -> str:
+    """The planned setting, as its runs are called."""
+    if plan["local_steps"] is None:
+        return "none"
+    groups = len(plan.get("groups", ()))
+    law = plan.get("participation", "uniform")
+    return setting_label(law, plan["clients_per_round"], groups, plan["local_steps"])
 
 
 def _experiment(entry: ExperimentEntry) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from fedplan.errors import FedplanError, InputError
 from fedplan.strictjson import to_json
 from fedplan.tables import write_rows
 from fedplan.web import runs
-from fedplan.web.answers import answer, problem_json, what_ifs
+from fedplan.web.answers import answer, doubts, problem_json
 from fedplan.web.basis import Basis, Recent, Shelf
 from fedplan.web.files import File, load_files
 from fedplan.web.guard import App, Guard
@@ -103,6 +103,7 @@ class _Explorer:
                 "fleet": basis.devices.name,
                 "convergence": basis.convergence.name,
                 "has_pilots": bool(basis.convergence.pilots),
+                "is_measured": basis.convergence.is_measured,
             }
         )
 
@@ -113,9 +114,9 @@ class _Explorer:
         return Response(found, media_type="application/json", headers=_FRESH)
 
     async def sensitivity(self, request: Request) -> Response:
-        """What the plan would lose if it were otherwise."""
+        """What the plan would lose if it were otherwise, and what turns would cost."""
         state = parse_json(await _body(request, "application/json", MOST_STATE_BYTES))
-        found = await self._made(_what_ifs, state, request)
+        found = await self._made(_doubts, state, request)
         return Response(found, media_type="application/json", headers=_FRESH)
 
     async def upload(self, request: Request) -> Response:
@@ -215,8 +216,8 @@ def _answer(question: Question) -> bytes:
     return _encoded(answer(question))
 
 
-def _what_ifs(question: Question) -> bytes:
-    return _encoded({"success": True, "sensitivity": what_ifs(question)})
+def _doubts(question: Question) -> bytes:
+    return _encoded({"success": True, **doubts(question)})
 
 
 def _send_file(request: Request, file: File) -> Response:

@@ -6,32 +6,39 @@ It is one flat object, so that a link can hold it. What is left out has its usua
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache, partial
-from typing import Any, Literal, NoReturn
+from functools import partial
+from typing import Any, NoReturn
 
 from fedplan.convergence.bound import Bound
-from fedplan.convergence.estimation import Estimate, estimate_bound
-from fedplan.convergence.pilots import Pilot
+from fedplan.convergence.estimation import Estimate
+from fedplan.convergence.saturation import Saturation
 from fedplan.core.constraints import Constraints
 from fedplan.core.fleet import Fleet, draw_fleet, with_stragglers
 from fedplan.core.objective import Objective, Prices
-from fedplan.core.plan import METHODS, Method
+from fedplan.core.plan import Method
 from fedplan.core.problem import Problem
 from fedplan.errors import Collector, InputError, InputProblem
-from fedplan.participation import LAWS
 from fedplan.planning.steps import steps_range
+from fedplan.planning.turns import check_group_sizes
 from fedplan.planning.uniform_plan import method_problems
 from fedplan.studies.keys import LIMIT_KEYS, PRICE_KEYS
 from fedplan.web.basis import Convergence, Devices, Shelf
+from fedplan.web.knowledge import (
+    ASSUMED,
+    COEFFICIENTS,
+    read_convergence,
+    read_estimate,
+    read_reference,
+)
+from fedplan.web.reader import CHOICES, Reader
 
+DRAWN_FILE = "drawn-fleet.csv"  # what a command reads a drawn fleet from
 MAX_DRAWN = 200_000  # devices; more are read from a file with counts
 LIMITS = (*LIMIT_KEYS, "max_rounds")
 WHOLE = (*(name for name in LIMITS if name not in ("deadline_s", "energy_budget_j")),)
 CURRENT = ("current_clients_per_round", "current_local_steps")
-DISTRIBUTIONS = ("normal", "lognormal")
 # A drawn fleet: each key with its usual value (the page's own, a test sees to it) and its range.
 DRAWN = {
     "num_clients": (100, 2, MAX_DRAWN),
@@ -45,17 +52,9 @@ DRAWN = {
     "fleet_seed": (1, 0, 2**31 - 1),
 }
 _WHOLE_DRAWN = ("num_clients", "fleet_seed")
-_COEFFICIENTS = ("a0", "b0", "c0")
-_CHOICES: dict[str, tuple[str, ...]] = {
-    "law": DISTRIBUTIONS,
-    "bound": ("given", "own"),
-    "objective": ("weight", "prices"),
-    "method": METHODS,
-    "participation": tuple(LAWS),
-}
 KEYS = frozenset(
-    {"fleet", "pilots", "energy_weight", "target_gap", *_CHOICES, *DRAWN, *_COEFFICIENTS}
-    | {*PRICE_KEYS, *LIMITS, *CURRENT}
+    {"fleet", "pilots", "energy_weight", "target_gap", *CHOICES, *DRAWN, *COEFFICIENTS}
+    | {*ASSUMED, *PRICE_KEYS, *LIMITS, *CURRENT}
 )
 
 
@@ -70,7 +69,7 @@ class Question:
     energy_weight: float | None
     prices: Prices | None
     constraints: Constraints
-    method: Method | None  # of uniform sampling; other laws have one way to be planned
+    method: Method | None  # of uniform sampling with a bound; the rest have one way to be planned
     current: tuple[int, int] | None
     reference: Bound | Estimate  # what a bound of one's own is moved away from
 
@@ -80,11 +79,11 @@ class Question:
         return self.devices.fleet
 
     @property
-    def knowledge(self) -> Bound | Estimate:
+    def knowledge(self) -> Bound | Estimate | Saturation:
         """What to plan with."""
-        known = self.estimate or self.convergence.bound
+        known = self.estimate or self.convergence.bound or self.convergence.saturation
         if known is None:
-            raise AssertionError("without an estimate there is a bound")
+            raise AssertionError("without an estimate or a bound, something is assumed")
         return known
 
     @property
@@ -122,18 +121,21 @@ def read_state(given: Mapping[str, Any], shelf: Shelf) -> Question:
     collector = Collector()
     for name in sorted(given.keys() - KEYS)[:20]:
         collector.add(InputProblem(column=name[:40], message="is not known. Remove it."))
-    reader = _Reader(given, collector)
-    method = reader.choice("method", None)
-    law = reader.choice("participation", "uniform")
-    if law != "uniform":
-        method = None
+    reader = Reader(given, collector)
     devices = collector.attempt(partial(_devices, reader, shelf))
     constraints = _constraints(reader, devices, collector)
     weight, prices = _objective(reader, collector)
-    convergence = collector.attempt(partial(_convergence, reader, shelf))
+    convergence = collector.attempt(partial(read_convergence, reader, shelf))
+    is_measured = convergence is None or convergence.is_measured
+    law = reader.choice("participation", "uniform" if is_measured else "turns")
+    method = reader.choice("method", None)
+    if law != "uniform" or not is_measured:
+        method = None
     estimate = None
     if devices is not None and convergence is not None and convergence.pilots:
-        estimate = collector.attempt(partial(_estimate, convergence, len(devices.fleet), method))
+        estimate = collector.attempt(
+            partial(read_estimate, convergence, len(devices.fleet), method)
+        )
     if constraints is not None:
         for problem in method_problems(
             method, constraints, robust_possible=estimate is not None, regret_quantile=1.0
@@ -145,12 +147,9 @@ def read_state(given: Mapping[str, Any], shelf: Shelf) -> Question:
     collector.finish()
     if devices is None or convergence is None or constraints is None:
         raise AssertionError("a missing part is always a noted problem")
-    known = estimate or convergence.bound
-    if convergence.is_own:
-        known = _reference(reader, shelf, len(devices.fleet)) or convergence.bound
-    if known is None:
-        raise AssertionError("what is known is an estimate or a bound")
-    return Question(
+    if law == "uniform" and is_measured:
+        method = method or ("robust" if estimate is not None else "exact")
+    question = Question(
         devices=devices,
         convergence=convergence,
         estimate=estimate,
@@ -158,66 +157,16 @@ def read_state(given: Mapping[str, Any], shelf: Shelf) -> Question:
         prices=prices,
         constraints=constraints,
         participation=law,
-        method=_method(method, law, piloted=estimate is not None),
+        method=method,
         current=current,
-        reference=known,
+        reference=estimate or read_reference(reader, shelf, len(devices.fleet)),
     )
+    if law == "turns":
+        check_group_sizes(question.problem)
+    return question
 
 
-def _method(asked: Method | None, law: str, *, piloted: bool) -> Method | None:
-    if law != "uniform":
-        return None
-    return asked or ("robust" if piloted else "exact")
-
-
-class _Reader:
-    """Values of a state by key; what is wrong with one is noted, and it has its usual value."""
-
-    def __init__(self, given: Mapping[str, Any], collector: Collector) -> None:
-        self._given, self._collector = given, collector
-
-    def text(self, key: str, usual: str) -> str:
-        value = self._given.get(key)
-        if value is None or (isinstance(value, str) and len(value) <= 64):
-            return value or usual
-        self._wrong(key, "must be a short text.")
-        return usual
-
-    def choice(self, key: str, usual: Any) -> Any:
-        value = self._given.get(key)
-        if value is None or value in _CHOICES[key]:
-            return usual if value is None else value
-        self._wrong(key, f"must be one of {', '.join(_CHOICES[key])}.")
-        return usual
-
-    def number(self, key: str, usual: float | None = None, *, whole: bool = False) -> Any:
-        value = self._given.get(key)
-        if value is None:
-            return usual
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            self._wrong(key, "must be a number.")
-            return usual
-        try:
-            finite = math.isfinite(float(value))
-        except OverflowError:
-            finite = False
-        if not finite or (whole and value != int(value)):
-            self._wrong(key, "must be a whole number." if finite else "must be a finite number.")
-            return usual
-        return int(value) if whole else float(value)
-
-    def within(self, key: str, usual: float, low: float, high: float, *, whole: bool) -> Any:
-        value = self.number(key, usual, whole=whole)
-        if low <= value <= high:
-            return value
-        self._wrong(key, f"must be from {low:,g} to {high:,g}, but got {value:,g}.")
-        return usual
-
-    def _wrong(self, key: str, message: str) -> None:
-        self._collector.add(InputProblem(column=key, message=message))
-
-
-def _devices(reader: _Reader, shelf: Shelf) -> Devices:
+def _devices(reader: Reader, shelf: Shelf) -> Devices:
     which = reader.text("fleet", "given")
     if which == "given":
         return shelf.basis.devices
@@ -258,13 +207,11 @@ def _draw(
     if straggler_share:
         fleet = with_stragglers(fleet, straggler_share, straggler_slowdown)
         python = f"with_stragglers({python}, {straggler_share!r}, {straggler_slowdown!r})"
-    return Devices(
-        name="a drawn fleet", fleet=fleet, flags=("--fleet", "drawn-fleet.csv"), python=python
-    )
+    return Devices(name="a drawn fleet", fleet=fleet, flags=("--fleet", DRAWN_FILE), python=python)
 
 
 def _constraints(
-    reader: _Reader, devices: Devices | None, collector: Collector
+    reader: Reader, devices: Devices | None, collector: Collector
 ) -> Constraints | None:
     limits = {name: reader.number(name, whole=name in WHOLE) for name in LIMITS}
     made = collector.attempt(lambda: Constraints(**limits))
@@ -273,7 +220,7 @@ def _constraints(
     return made
 
 
-def _objective(reader: _Reader, collector: Collector) -> tuple[float | None, Prices | None]:
+def _objective(reader: Reader, collector: Collector) -> tuple[float | None, Prices | None]:
     if reader.choice("objective", "weight") == "prices":
         prices = {name: reader.number(key, 0.0) for key, name in PRICE_KEYS.items()}
         return None, collector.attempt(lambda: Prices(**prices))
@@ -282,59 +229,8 @@ def _objective(reader: _Reader, collector: Collector) -> tuple[float | None, Pri
     return weight, None
 
 
-def _given_convergence(reader: _Reader, shelf: Shelf) -> Convergence:
-    which = reader.text("pilots", "given")
-    return shelf.basis.convergence if which == "given" else shelf.find_pilots(which)
-
-
-def _reference(reader: _Reader, shelf: Shelf, num_clients: int) -> Bound | Estimate | None:
-    """What was known before the bound was moved; None where it cannot be had any more."""
-    try:
-        given = _given_convergence(reader, shelf)
-        return _estimate(given, num_clients, None) if given.pilots else given.bound
-    except InputError:
-        return None
-
-
-def _convergence(reader: _Reader, shelf: Shelf) -> Convergence:
-    if reader.choice("bound", "given") == "given":
-        return _given_convergence(reader, shelf)
-    coefficients = {name: reader.number(name) for name in _COEFFICIENTS}
-    gap = reader.number("target_gap", 1.0)
-    if missing := [name for name, value in coefficients.items() if value is None]:
-        raise InputError(f"a bound of one's own needs {', '.join(missing)}. Give a0, b0 and c0.")
-    if not gap > 0:
-        raise InputError(f"`target_gap > 0` must hold, but got target_gap={gap}.")
-    bound = Bound(**coefficients)
-    words = ",".join(f"{name}={getattr(bound, name)!r}" for name in _COEFFICIENTS)
-    return Convergence(
-        name="your own",
-        bound=bound,
-        target_gap=gap,
-        is_own=True,
-        flags=("--bound", words, "--target-gap", repr(gap)),
-        python=repr(bound),
-    )
-
-
-def _estimate(convergence: Convergence, num_clients: int, method: Method | None) -> Estimate:
-    # The paper's method is the whole of Algorithm 2, its averaging over pairs included.
-    how: Literal["pairwise", "joint"] = "pairwise" if method == "paper" else "joint"
-    estimate = _estimated(convergence.pilots, num_clients, how)
-    if not estimate.success:
-        raise InputError(f"there is no bound to plan with. {estimate.message}")
-    return estimate
-
-
-@lru_cache(maxsize=64)  # a slider seldom moves what pilots say
-def _estimated(
-    pilots: tuple[Pilot, ...], num_clients: int, how: Literal["pairwise", "joint"]
-) -> Estimate:
-    return estimate_bound(pilots, num_clients, method=how)
-
-
 def _current(
-    reader: _Reader, devices: Devices | None, collector: Collector
+    reader: Reader, devices: Devices | None, collector: Collector
 ) -> tuple[int, int] | None:
     k, e = (reader.number(key, whole=True) for key in CURRENT)
     if k is None or e is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fedplan.core.plan import Plan
 from fedplan.figures import convergence_data, plan_turns_data
+from fedplan.figures.convergence import sound_runs
 from fedplan.studies.building import Experiment
 from fedplan.studies.workflow import Outcome
 from fedplan.web.report.parts import (
@@ -32,18 +33,15 @@ def law_sections(experiment: Experiment, outcome: Outcome, plan: Plan) -> list[S
         )
         sections.append(section("Who trains when", _groups(plan), picture))
     if (measured := outcome.measured) is not None and measured.runs:
-        losses = convergence_data(measured.runs, title="Training")
-        last = measured.runs[0].setting.participation.averaged
-        words = "The loss of the global model after each round."
-        if last > 1:
-            words = f"The loss of the average of the last {last:,} models, which is what is judged."
-        sections.append(
-            section(
-                "Training",
-                run_table("Runs with the plan", measured.runs),
-                figure(losses, "Loss", words),
-            )
-        )
+        parts = [run_table("Runs with the plan", measured.runs)]
+        if sound_runs(measured.runs):
+            losses = convergence_data(measured.runs, title="Training")
+            last = measured.runs[0].setting.participation.averaged
+            words = "The loss of the global model after each round."
+            if last > 1:
+                words = f"The loss of the judged model: the average of the last {last:,}."
+            parts.append(figure(losses, "Loss", words))
+        sections.append(section("Training", parts))
     return sections
 
 

@@ -11,9 +11,16 @@ export function say(answer) {
   telling = setTimeout(() => {
     const row = answer.rows[0];
     byId("live").textContent = answer.success
-      ? `${row.clients_per_round} clients per round, ${row.local_steps} local steps: ${row.words.time}, ${row.words.energy}.`
+      ? `${inWords(answer)}, ${row.local_steps} local steps: ${row.words.time}, ${row.words.energy}.`
       : "No setting meets the limits.";
   }, 700);
+}
+
+/** Who trains, in a few words. */
+function inWords({ participation: { law, groups }, num_clients, rows }) {
+  if (groups.length > 1) return `${groups.length} groups take turns`;
+  if (groups.length) return `All ${num_clients} clients in every round`;
+  return `${rows[0].clients_per_round} clients per round${law === "uniform" ? "" : ` (${law})`}`;
 }
 
 export function showHeadline(answer) {
@@ -25,11 +32,22 @@ export function showHeadline(answer) {
     Object.assign(document.createElement("span"), { className: "aside", textContent: text });
   const pairs = [];
   if (answer.success) {
+    const { law, groups } = answer.participation;
+    const all = answer.num_clients.toLocaleString("en");
+    const who = groups.length
+      ? [
+          bold(groups.length > 1 ? `${groups.length} groups` : `All ${all} clients`),
+          groups.length > 1 ? " take turns" : " in every round",
+        ]
+      : [
+          aside("Use "),
+          bold(`K = ${row.words.clients}`),
+          ` of ${all}`,
+          aside(` clients per round${law === "uniform" ? "" : ` (${law})`}`),
+        ];
     head.replaceChildren(
-      answer.is_guess ? "The pilots do not settle this. A guess: " : aside("Use "),
-      bold(`K = ${row.clients_per_round.toLocaleString("en")}`),
-      ` of ${answer.num_clients.toLocaleString("en")}`,
-      aside(" clients per round"),
+      ...(answer.is_guess ? ["The pilots do not settle this. A guess: "] : []),
+      ...who,
       ", ",
       bold(`E = ${row.local_steps.toLocaleString("en")}`),
       aside(" local steps"),
@@ -44,6 +62,7 @@ export function showHeadline(answer) {
     for (const [role, name] of [
       ["current", "your setting costs"],
       ["paper", "the paper's method costs"],
+      ["uniform", "uniform sampling costs"],
     ]) {
       const other = answer.rows.find((item) => item.role === role);
       if (other?.remark) pairs.push([name, other.remark]);
@@ -76,7 +95,7 @@ export function showRows(answer) {
       role: row.role,
       cells: [
         row.name + (row.feasible || row.role === "attainable" ? "" : " (breaks a limit)"),
-        row.clients_per_round.toLocaleString("en"),
+        row.words.clients,
         row.local_steps.toLocaleString("en"),
         row.words.rounds,
         row.words.time,
@@ -88,12 +107,28 @@ export function showRows(answer) {
   });
 }
 
+/** The groups that take turns; nothing where none do. */
+export function showGroups({ participation: { groups } }) {
+  byId("groups-part").hidden = groups.length === 0;
+  fillTable(byId("groups"), {
+    head: ["group", "devices", "slowest round", "energy", "share of data", "trains in"],
+    rows: groups.map(({ words, colour }, place) => {
+      const name = document.createElement("span");
+      const swatch = Object.assign(document.createElement("span"), { className: "swatch" });
+      swatch.style.background = colour;
+      name.append(swatch, String(place + 1));
+      return [name, words.clients, words.time, words.energy, words.data_share, words.frequency];
+    }),
+  });
+}
+
 export function showDoubts(cases) {
   byId("doubts").hidden = cases.length === 0;
   byId("doubts").classList.remove("stale");
+  const hasClients = cases.every((item) => item.clients_per_round !== null);
   const most = Math.max(0.001, ...cases.map((item) => item.regret));
   fillTable(byId("sensitivity"), {
-    head: ["if", "best K", "best E", "staying costs"],
+    head: ["if", ...(hasClients ? ["best K"] : []), "best E", "staying costs"],
     rows: cases.map((item) => {
       const cell = document.createElement("span");
       const bar = Object.assign(document.createElement("span"), { className: "meter" });
@@ -101,7 +136,7 @@ export function showDoubts(cases) {
       cell.append(bar, item.words);
       return [
         item.name,
-        item.clients_per_round.toLocaleString("en"),
+        ...(hasClients ? [item.clients_per_round.toLocaleString("en")] : []),
         item.local_steps.toLocaleString("en"),
         cell,
       ];
@@ -141,5 +176,5 @@ export function showProblems(error) {
 
 export function showBasis(answer) {
   byId("basis").textContent =
-    `${answer.fleet.name}: ${answer.num_clients.toLocaleString("en")} devices; bound: ${answer.convergence.name}`;
+    `${answer.fleet.name}: ${answer.num_clients.toLocaleString("en")} devices; ${answer.convergence.is_measured ? `bound: ${answer.convergence.name}` : answer.convergence.name}`;
 }

@@ -1,8 +1,17 @@
 // The page: its state, one question at a time to the server, and what the answer changes.
 
-import { say, showBasis, showDoubts, showHeadline, showProblems, showRows } from "./answer.js";
+import {
+  say,
+  showBasis,
+  showDoubts,
+  showGroups,
+  showHeadline,
+  showProblems,
+  showRows,
+} from "./answer.js";
 import { CONTROLS, makeControls, markProblems, showState, useScales } from "./controls.js";
-import { drawCurve, drawFrontier, drawHistogram, drawMap } from "./figures.js";
+import { drawCurve, drawFrontier, drawMap } from "./figures.js";
+import { drawHistogram, drawTurns } from "./fleet.js";
 import { startRuns } from "./runs.js";
 
 const byId = (id) => document.getElementById(id);
@@ -16,6 +25,12 @@ const USUAL = {
 };
 for (const { key, usual } of Object.values(CONTROLS).flat())
   if (usual !== undefined) USUAL[key] = usual;
+const LAWS = {
+  turns: "Groups of devices of like speed, one after the other; slow groups less often.",
+  shuffled: "K clients a round in a random order: everyone once before anyone again.",
+  uniform: "K clients at random in every round, as in the paper.",
+  weighted: "K clients at random, quick ones more often and counting less.",
+};
 const NAMES = { fleet: new Map(), pilots: new Map() }; // of uploads, by id
 const SETTLED_MS = 250;
 const TOO_LATE_MS = 400;
@@ -60,17 +75,30 @@ function question() {
   }
   if (sent.bound === "own") groups.push("own");
   if (value("pilots") !== "given") sent.pilots = value("pilots"); // with an own bound: its sliders' range
-  if (state.method) sent.method = state.method;
+  if (state.participation) sent.participation = state.participation;
+  if (state.method && isMapped()) sent.method = state.method;
+  for (const { key } of CONTROLS.assumed) if (key in state) sent[key] = state[key];
   for (const { key } of groups.flatMap((group) => CONTROLS[group])) {
     if (value(key) !== undefined) sent[key] = value(key);
   }
   return sent;
 }
 
+/** Whether plans are for uniform sampling with a bound, which have methods and maps. */
+function isMapped() {
+  const law = state.participation ?? latest?.participation.law ?? "uniform";
+  return law === "uniform" && isMeasured();
+}
+
+function isMeasured() {
+  if (state.bound === "none") return false;
+  return start?.is_measured !== false || state.bound === "own" || "pilots" in state;
+}
+
 function change(key, value) {
   if (value === null || value === undefined || value === USUAL[key]) delete state[key];
   else state[key] = value;
-  showGroups();
+  showParts();
   moved();
 }
 
@@ -128,24 +156,36 @@ function show(answer, body) {
   markProblems(new Set());
   showHeadline(answer);
   showRows(answer);
+  showGroups(answer);
+  showParts();
+  if (answer.participation.law === "turns") byId("law-other").textContent = "";
   byId("message").textContent = answer.message;
   byId("command").textContent = answer.command;
   byId("python").textContent = answer.python;
-  byId("file-note").hidden = question().fleet !== "drawn";
+  byId("file-note").hidden = answer.fleet_file === null;
+  byId("download").textContent = answer.fleet_file ?? "fleet.csv";
   useScales(answer.scales, state, USUAL);
   showBasis(answer);
   askDoubts(body);
-  const { frontier, map, curves, fleet } = answer.pictures;
-  drawFrontier(frontier, pick);
-  drawMap(map);
-  for (const id of ["steps", "clients"]) byId(id).hidden = curves === null;
-  if (curves) {
-    drawCurve("steps", curves.steps, answer.rows[0].local_steps);
-    drawCurve("clients", curves.clients, answer.rows[0].clients_per_round);
-  }
-  drawHistogram(fleet);
+  showPictures(answer);
   say(answer);
   document.documentElement.dataset.shown = body; // what the figures show, for who watches the page
+}
+
+function showPictures({ pictures, participation, rows }) {
+  const { frontier, map, curves, turns, fleet, note } = pictures;
+  for (const [id, data] of Object.entries({ frontier, map, turns, steps: curves, clients: curves }))
+    byId(id).hidden = data === null;
+  byId("no-map").textContent = note;
+  byId("no-map").hidden = !note;
+  if (turns) drawTurns(turns, participation.groups);
+  if (frontier) drawFrontier(frontier, pick);
+  if (map) drawMap(map);
+  if (curves) {
+    drawCurve("steps", curves.steps, rows[0].local_steps);
+    drawCurve("clients", curves.clients, rows[0].clients_per_round);
+  }
+  drawHistogram(fleet, participation.groups);
 }
 
 function pick(k, e) {
@@ -161,11 +201,14 @@ function askDoubts(body) {
   byId("doubts").classList.add("stale");
   doubting = setTimeout(async () => {
     const found = await post("/api/sensitivity", body);
-    if (found.success && body === JSON.stringify(question())) showDoubts(found.sensitivity);
+    if (!found.success || body !== JSON.stringify(question())) return;
+    showDoubts(found.sensitivity);
+    byId("law-other").textContent = found.turns;
   }, SETTLED_MS);
 }
 
-function showGroups() {
+/** Show the controls that are in use. */
+function showParts() {
   const value = (key) => state[key] ?? USUAL[key];
   const group = (name, visible) => {
     form.querySelector(`[data-group="${name}"]`).hidden = !visible;
@@ -174,6 +217,11 @@ function showGroups() {
   group("prices", value("objective") === "prices");
   group("drawn", value("fleet") === "drawn");
   group("own", value("bound") === "own");
+  group("assumed", !isMeasured());
+  byId("method-part").hidden = !isMapped();
+  const law = state.participation ?? latest?.participation.law;
+  for (const radio of form.elements.participation) radio.checked = radio.value === law;
+  byId("law-hint").textContent = LAWS[law] ?? "";
   form.elements.law.value = value("law");
   for (const radio of form.elements.objective) radio.checked = radio.value === value("objective");
   form.elements.method.value = state.method ?? "";
@@ -195,8 +243,9 @@ function fillSelects() {
     option("given", start.convergence),
     ...uploads("pilots"),
     option("own", "these sliders"),
+    ...(start.is_measured ? [option("none", "nothing measured")] : []),
   );
-  bound.value = state.bound === "own" ? "own" : (state.pilots ?? "given");
+  bound.value = state.bound ?? state.pilots ?? "given";
   byId("method").replaceChildren(
     option("", "the usual one"),
     option("exact", "exact: proven optimum"),
@@ -255,7 +304,7 @@ async function download() {
   const address = URL.createObjectURL(await response.blob());
   Object.assign(document.createElement("a"), {
     href: address,
-    download: "drawn-fleet.csv",
+    download: latest.fleet_file,
   }).click();
   URL.revokeObjectURL(address);
 }
@@ -269,6 +318,8 @@ function listen() {
   form.addEventListener("submit", (event) => event.preventDefault());
   for (const radio of form.elements.objective)
     radio.addEventListener("change", () => change("objective", radio.value));
+  for (const radio of form.elements.participation)
+    radio.addEventListener("change", () => change("participation", radio.value));
   form.elements.law.addEventListener("change", ({ target }) => change("law", target.value));
   byId("fleet").addEventListener("change", ({ target }) => change("fleet", target.value));
   byId("method").addEventListener("change", ({ target }) => change("method", target.value || null));
@@ -277,8 +328,10 @@ function listen() {
       useOwnBound();
       change("bound", "own");
     } else {
-      for (const key of ["a0", "b0", "c0", "target_gap", "bound"]) delete state[key];
-      change("pilots", target.value);
+      for (const { key } of [...CONTROLS.own, ...CONTROLS.assumed]) delete state[key];
+      delete state.bound;
+      if (target.value === "none") change("bound", "none");
+      else change("pilots", target.value);
     }
     showState(state, USUAL);
   });
@@ -298,7 +351,7 @@ function listen() {
 function restore(to) {
   state = to;
   fillSelects();
-  showGroups();
+  showParts();
   showState(state, USUAL);
   moved();
 }
@@ -306,11 +359,12 @@ function restore(to) {
 makeControls(form, change);
 listen();
 showState(state, USUAL);
-showGroups();
+showParts();
 ask();
 startRuns(writeLink);
 start = await (await fetch("/api/start")).json();
 fillSelects();
+showParts();
 if (window.innerWidth >= 960 || CONTROLS.limits.some(({ key }) => key in state))
   byId("limits-part").open = true;
 if (state.fleet && state.fleet !== "given") byId("fleet-part").open = true;

@@ -11,6 +11,7 @@ const TIMES = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10
 const ENERGIES = [
   0, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100,
 ];
+const STEPS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096];
 const SIZES = [2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000, 100000];
 
 // `values` are a slider's; a text is the name of a scale that the server sends. `open` ones may be
@@ -81,7 +82,7 @@ export const CONTROLS = {
     },
     {
       key: "min_clients_per_round",
-      label: "Smallest K",
+      label: "Smallest K, or smallest group",
       values: "clients_per_round",
       open: "no limit",
       opensFirst: true,
@@ -89,7 +90,7 @@ export const CONTROLS = {
     },
     {
       key: "max_clients_per_round",
-      label: "Largest K",
+      label: "Largest K, or largest group",
       values: "clients_per_round",
       open: "no limit",
       whole: true,
@@ -161,6 +162,23 @@ export const CONTROLS = {
       values: [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10],
       usual: 1,
     },
+  ],
+  assumed: [
+    {
+      key: "rounds",
+      label: "Rounds with all clients",
+      hint: "about as many as training would need",
+      values: [10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000],
+      usual: 100,
+    },
+    {
+      key: "saturation_low",
+      label: "Saturation at least",
+      hint: "local steps at which half of what steps can save is saved",
+      values: STEPS,
+      usual: 8,
+    },
+    { key: "saturation_high", label: "Saturation at most", values: STEPS, usual: 256 },
   ],
 };
 

@@ -1,7 +1,6 @@
 // Figures of a plan: arrays from the server, placed and coloured; nothing is computed here.
 
 import { colour, draw, layout } from "./plots.js";
-import { scrollBox, tableOf } from "./tables.js";
 
 function markTraces(marks, { legend = true } = {}) {
   return marks.map((mark) => ({
@@ -223,72 +222,6 @@ export function drawCurve(id, data, at) {
     () => ({
       head: [data.xaxis.title.text, "cost / the plan's", "lowest", "highest"],
       rows: data.x.map((value, place) => [value, data.y[place], data.low[place], data.high[place]]),
-    }),
-  );
-}
-
-export function drawHistogram(data) {
-  const figure = document.getElementById("histogram");
-  let list = figure.querySelector(".slowest");
-  if (!list) {
-    list = scrollBox("The slowest devices");
-    list.classList.add("slowest");
-    figure.append(list);
-  }
-  list.replaceChildren(
-    tableOf({
-      caption: "The slowest, and how often a round waits for them",
-      head: ["device", "devices", "its round", "rounds"],
-      rows: data.slowest.map((item) => [
-        item.name,
-        item.count.toLocaleString("en"),
-        item.time,
-        item.share,
-      ]),
-    }),
-  );
-  draw(
-    "histogram",
-    () => ({
-      traces: [
-        {
-          type: "bar",
-          x: data.left,
-          y: data.counts,
-          width: data.left.map((left, place) => data.right[place] - left),
-          offset: 0,
-          marker: { color: colour("bar") },
-          showlegend: false,
-          text: data.counts.map(
-            (count, place) =>
-              `${data.left[place]} to ${data.right[place]}: ${count.toLocaleString("en")} devices`,
-          ),
-          textposition: "none",
-          hovertemplate: "%{text}<extra></extra>",
-        },
-        ...data.lines.map((line, place) => ({
-          x: [line.at, line.at],
-          y: [0, Math.max(...data.counts)],
-          mode: "lines",
-          name: line.name,
-          hoverinfo: "name",
-          line: {
-            color: place ? "#D55E00" : colour("soft"),
-            dash: place ? "solid" : "dash",
-            width: 2,
-          },
-        })),
-      ],
-      layout: layout(data.xaxis, { title: { text: "devices" }, rangemode: "tozero" }, 2, {
-        bargap: 0,
-      }),
-    }),
-    () => ({
-      head: ["a round takes", "devices"],
-      rows: data.counts.map((count, place) => [
-        `${data.left[place]} to ${data.right[place]}`,
-        count,
-      ]),
     }),
   );
 }

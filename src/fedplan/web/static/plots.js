@@ -118,6 +118,5 @@ function showTable(figure, table) {
 }
 
 addEventListener("beforeprint", () => waiting.forEach((id) => shown.get(id)()));
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () =>
-  shown.forEach((again) => again()),
-);
+for (const what of ["(prefers-color-scheme: dark)", "(max-width: 60rem)"])
+  matchMedia(what).addEventListener("change", () => shown.forEach((again) => again()));

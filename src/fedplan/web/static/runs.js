@@ -113,24 +113,19 @@ function fillStudies() {
 }
 
 function planOf({ plan }) {
-  return plan ? `, plan K=${plan.clients_per_round}, E=${plan.local_steps}` : "";
+  return plan ? `, plan ${plan.label}` : "";
 }
 
 function selected() {
   const study = listing.studies.find((one) => one.id === byId("study").value) ?? null;
   byId("study-plan").textContent = study?.plan
-    ? `Plan: K=${study.plan.clients_per_round}, E=${study.plan.local_steps}. ${study.plan.why ?? ""}`
+    ? `Plan: ${study.plan.label}. ${study.plan.why ?? ""}`
     : "";
   return { study, experiment: study?.experiment ?? byId("study").value };
 }
 
 function choose(runs, study) {
-  const planned = runs.filter(
-    (run) =>
-      run.key.length === 3 && // sampled uniformly, as plans are
-      run.key[0] === study?.plan?.clients_per_round &&
-      run.key[1] === study?.plan?.local_steps,
-  );
+  const planned = runs.filter((run) => run.name === study?.plan?.label);
   const going = runs.filter((run) => run.status === "unfinished");
   const own = [...going, ...planned]; // others may be of a sweep of the same experiment
   for (const run of own.length ? own : runs)
