@@ -135,7 +135,8 @@ class OnlineSteering:
             return math.inf if per_round else 1.0
         coming = range(round_ + 1, round_ + 1 + max(round_, round(ROUNDS)))
         mean = math.fsum(map(self._rate, coming)) / len(coming)
-        return math.sqrt(saturation * self._rate(round_) / mean * per_round / per_step)
+        falls = self._rate(round_) / mean if mean else 1.0  # a rate can fall to nothing
+        return math.sqrt(saturation * falls * per_round / per_step)
 
     def _set_steps(self, wanted: float) -> None:
         now, limits = self._setting.local_steps, self._problem.limits
