@@ -34,7 +34,10 @@ def test_local_steps_settle_where_they_cost_least():
         per_step, per_round = course.first.grouping.line()
         best = (saturation * per_round / per_step) ** 0.5
         steering, asked = follow(
-            course, 60, falling, lambda one: saturation / (saturation + one.local_steps)  # noqa: B023
+            course,
+            60,
+            falling,
+            lambda one: saturation / (saturation + one.local_steps),  # noqa: B023
         )
         assert asked[-1].local_steps == pytest.approx(best, rel=0.1)
         steps = [one.local_steps for one in asked]
@@ -107,11 +110,11 @@ def test_a_deadline_in_danger_makes_time_dearer():
     """Where only energy counts, groups are small; a deadline that would be missed changes that."""
     fleet = fleet_of(30)
     free = Online(problem=problem_of(fleet, weight=1.0, target=0.5))
-    rushed = Online(problem=problem_of(fleet, weight=1.0, target=0.5, deadline_s=100.0))
+    rushed = Online(problem=problem_of(fleet, weight=1.0, target=0.5, deadline_s=400.0))
     assert free.setting == rushed.setting  # nothing is known of rounds before the first
-    slow = lambda round_: 3.0 - 0.2 * np.log(round_)  # noqa: E731
-    _, calm = follow(free, 40, slow, lambda _: 0.5)
-    _, hurried = follow(rushed, 40, slow, lambda _: 0.5)
+    slow = lambda round_: 3.0 - 0.5 * np.log(round_)  # noqa: E731
+    _, calm = follow(free, 80, slow, lambda _: 0.5)
+    _, hurried = follow(rushed, 80, slow, lambda _: 0.5)
     cost = lambda one: one.participation.round_cost(free.problem, one.local_steps)  # noqa: E731
     assert cost(hurried[-1]).time_s / cost(hurried[-1]).clients < (
         cost(calm[-1]).time_s / cost(calm[-1]).clients
