@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from course.made import fleet_of, problem_of, told
@@ -41,7 +43,7 @@ def test_local_steps_settle_where_they_cost_least():
         )
         assert asked[-1].local_steps == pytest.approx(best, rel=0.1)
         steps = [one.local_steps for one in asked]
-        moves = [after / before for before, after in zip(steps, steps[1:], strict=False)]
+        moves = [after / before for before, after in itertools.pairwise(steps)]
         assert max(moves) <= MOVE + 1 / min(steps) and min(moves) >= 1 / MOVE - 1 / min(steps)
         assert steering.hopeless is None
 
@@ -80,7 +82,7 @@ def test_every_change_is_a_decision_with_a_reason():
     steering, asked = follow(course, 60, lambda _: 2.5, lambda _: 0.2)
     changes = [
         round_ + 1
-        for round_, (one, next_) in enumerate(zip(asked, asked[1:], strict=False), start=1)
+        for round_, (one, next_) in enumerate(itertools.pairwise(asked), start=1)
         if one != next_
     ]
     made = [decision.round for decision in steering.decisions if decision.round <= 60]
