@@ -64,7 +64,7 @@ def test_a_move_for_the_better_is_measured_and_nothing_is_punished():
     assert after(steering, 0.1, 0.2, 0.22, 0.27) == (5, 4)
     np.testing.assert_allclose(steering._for_clients, [0.625, 0.75, 4, 4])
     np.testing.assert_allclose(steering._for_steps, [4, 0.75, 4, 0.65])
-    # dM = 0.7 * 0.625 + 0.2 * 0.75 * 1.5 - 0.1 * 4 * 2/3 = 0.396
+    # With these preferences dM is 0.7 * 0.625 + 0.2 * 0.75 * 1.5 - 0.1 * 4 * 2/3 = 0.396.
     assert after(steering_of((0.7, 0.2, 0.1, 0.0)), 0.1, 0.2, 0.22, 0.27)[0] == 7
 
 
