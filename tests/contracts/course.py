@@ -119,8 +119,9 @@ class CourseContract:
         target = min(run.losses)
         stop = Stop(max_rounds=ROUNDS, target_loss=target)
         short = simulator_of(learner, problem).run(make(problem), stop, seed=5)
-        assert short.status == "target" and short.rounds == run.rounds[: len(short.rounds)]
-        assert short.num_rounds == run.rounds_to(target) > 0
+        assert short.status == "target" and short.losses[-1] <= target < min(short.losses[:-1])
+        # Near a target the last model may be judged too, and arrive sooner.
+        assert 0 < short.num_rounds <= run.rounds_to(target)
 
     def test_a_target_that_is_met_at_once_needs_no_round(self, make, learner, problem):
         stop = Stop(max_rounds=ROUNDS, target_loss=1e9)

@@ -58,8 +58,8 @@ def test_each_load_pulls_its_own_way(preferences, pair):
 
 def test_a_move_for_the_better_is_measured_and_nothing_is_punished():
     # With (6, 5) and a gain of 0.05: 100, 20, 600 and 120, after 200, 50, 1000 and 250.
-    # eta_t = 100 / 160, eta_q = 30 / 40, zeta_q = 30 / 40, zeta_v = 130 / 200.
-    # dM = 0.4 * 0.625 * 1 + 0.3 * 0.75 * 1.5 - 0.2 * 4 * 2/3 - 0.1 * 4 * 13/12 < 0, dE < 0.
+    # So eta_t = 100 / 160, eta_q = zeta_q = 30 / 40 and zeta_v = 130 / 200, and
+    # both are negative: dM = 0.4 * 0.625 * 1 + 0.3 * 0.75 * 1.5 - 0.2 * 4 * 2/3 - 0.1 * 4 * 13/12.
     steering = steering_of((0.4, 0.3, 0.2, 0.1))
     assert after(steering, 0.1, 0.2, 0.22, 0.27) == (5, 4)
     np.testing.assert_allclose(steering._for_clients, [0.625, 0.75, 4, 4])
