@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol
 
 from fedplan.core.course import Course, Decision
 from fedplan.core.setting import Setting
-from fedplan.core.signal import Signal
+from fedplan.core.signal import ClientReports, Signal
 from fedplan.errors import InputError
 from fedplan.frames import make_frame
 from fedplan.notebook import Shown, in_words
@@ -115,6 +115,7 @@ class RoundRecord:
     observations : of everyone who was asked, the cohort and those who failed; empty of a
         simulated round.
     signal : what the updates say of local steps, where a course wants to know; it is not stored.
+    reports : what the clients of the cohort tell of themselves; likewise.
     """
 
     round: int
@@ -128,6 +129,7 @@ class RoundRecord:
     setting: Setting | None = None
     observations: tuple[Observation, ...] = ()
     signal: Signal | None = field(default=None, compare=False, repr=False)
+    reports: ClientReports | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
