@@ -19,6 +19,7 @@ import numpy as np
 # interval was right on the check half.
 _EXPECTED, _LOW, _HIGH = 2.3, 0.75, 5.0
 _FEWEST = 4  # losses that a line is drawn through: with fewer it says nothing
+_STANDSTILL = 1e-6  # time that grows by less than this share has come to an end
 _FURTHEST = 100_000  # rounds that are looked ahead
 
 
@@ -109,7 +110,9 @@ class Forecast:
         weight /= weight.sum()
         x_mean, y_mean = weight @ x, weight @ y
         spread = weight @ (x - x_mean) ** 2
-        slope = float(weight @ ((x - x_mean) * (y - y_mean)) / spread) if spread else 0.0
+        if spread < _STANDSTILL**2:
+            return float(y_mean), 0.0
+        slope = float(weight @ ((x - x_mean) * (y - y_mean)) / spread)
         return float(y_mean - slope * x_mean), slope
 
     def _time_of(self, round_: int) -> float:

@@ -14,8 +14,8 @@ from fedplan.participation.grouping import Grouping
 class Pressure:
     """What has been spent, and what limited totals cost beside what the objective says.
 
-    Each time a total would exceed its limit even by a hopeful forecast, the price of what it limits rises by as much
-    as a round costs now: by then it weighs as much as everything else together.
+    Each time a total is expected to exceed its limit, the price of what it limits rises by as much
+    as a round costs now, so that it weighs as much as everything else together.
     """
 
     def __init__(self, problem: Problem) -> None:

@@ -103,11 +103,12 @@ class OnlineSteering:
         """Change what the rounds so far say should change."""
         before, saturation = self._setting, None
         arrival = self._forecast.arrival()
-        if arrival is not None and self._pressure.rises(arrival.low, round_, self._grouping):
-            self._regroup(self._groups, round_, "A limit would be exceeded.")
         last = self._pressure.last_round(round_, self._grouping)
         if last is None or self._forecast.within_reach(last):
             self._hope = round_
+            seen = arrival if round_ >= self._patience else None
+            if seen and self._pressure.rises(seen.rounds, round_, self._grouping):
+                self._regroup(self._groups, round_, "A limit would be exceeded.")
         if self._groups > 1 and round_ - max(self._going_well, self._regrouped) >= self._patience:
             self._regroup(self._groups // 2, round_, "The loss falls too slowly: larger groups.")
         if len(self._window):
@@ -135,7 +136,8 @@ class OnlineSteering:
             return math.inf if per_round else 1.0
         coming = range(round_ + 1, round_ + 1 + max(round_, round(ROUNDS)))
         mean = math.fsum(map(self._rate, coming)) / len(coming)
-        return math.sqrt(saturation * self._rate(round_) / mean * per_round / per_step)
+        falls = self._rate(round_) / mean if mean else 1.0  # a rate can fall to nothing
+        return math.sqrt(saturation * falls * per_round / per_step)
 
     def _set_steps(self, wanted: float) -> None:
         now, limits = self._setting.local_steps, self._problem.limits
@@ -156,7 +158,9 @@ class OnlineSteering:
             return
         fleet = self._problem.fleet
         samples = np.repeat(fleet.samples, fleet.count)
-        self._grouping, self._regrouped = found, round_
+        if len(found.visits) != self._groups:
+            self._regrouped = round_
+        self._grouping = found
         self._setting = replace(
             self._setting, participation=law.continued(found.whole(), samples, round_)
         )
