@@ -47,7 +47,7 @@ def test_norms_that_clients_report_change_the_chances():
 
 
 def test_norms_are_per_step_and_rate():
-    falling = LearningRate(initial=1.0, schedule="step", decay=0.5, decay_every=1)
+    falling = LearningRate(initial=1.0, schedule="harmonic")
     problem = a_problem(samples=[1, 1], rate=falling)
     steering = Infocom22(problem=problem, clients_per_round=1, local_steps=4).begin()
     steering.tell(a_round(1, cohort=(0,), update_norms=[1.0]))
