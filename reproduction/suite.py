@@ -30,7 +30,7 @@ from suite.constants import matters
 from suite.courses import CANDIDATES, FIRST_SEED, Comparison
 from suite.pricing import Pricing, train_uniform
 from suite.report import print_best
-from suite.standing import draw, read_standings, tables, write_between
+from suite.standing import draw, intervals, read_standings, tables, write_between
 from suite.tasks import TASKS
 from suite.trainings import Trainings
 
@@ -104,7 +104,7 @@ def report(options: argparse.Namespace) -> None:
     standings = read_standings(options.results, options.tasks)
     if not standings:
         raise SystemExit("no course has been trained: python reproduction/suite.py compare")
-    text = tables(standings)
+    text = tables(standings) + "\n\n" + intervals(options.results, options.tasks)
     print(text)
     write_between(options.page, text)
     draw(standings, options.results / "suite.png")
