@@ -63,6 +63,7 @@ def bill_panels(bills: Sequence[TurnBill], unit: str, *, narrow: bool = False) -
         ]
         panels.append(
             Panel(
+                name="bill",
                 x=bar_axis(name, _ROOM * float(ends.max()), of),
                 y=rows,
                 parts=(*bars, Texts(x=ends, y=at, texts=tuple(texts))),
