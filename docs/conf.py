@@ -39,6 +39,7 @@ include_patterns = [
     "reproduction/README.md",
     "reproduction/prototype.md",
     "reproduction/participation.md",
+    "reproduction/suite.md",
 ]
 exclude_patterns = [".*", "build", "dist", "src", "tests", "tools"]  # not looked into
 nitpicky = True

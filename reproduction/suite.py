@@ -1,15 +1,20 @@
-"""The suite: tasks of different kinds, and what the best fixed K and E cost on each.
+"""The suite: tasks of different kinds, what the best fixed K and E cost, and how courses do.
 
     python reproduction/suite.py grid
     python reproduction/suite.py grid --tasks short two-labels --threads 2
     python reproduction/suite.py grid --tasks short --quick --results quick
     python reproduction/suite.py best --tasks short
+    python reproduction/suite.py compare --tasks short --courses online fedtune --seeds 1
+    python reproduction/suite.py report
 
 `grid` trains every uniform (K, E) of a task with every seed; each run is one row of a file in
 reproduction/results, and the same command later goes on where it stopped. `best` prints, from these
 rows, the setting that costs least on each fleet and at each energy weight: chosen on even seeds,
-priced on odd ones. --data is a folder with wisdm/wisdm.npz (arrays x, y and client) and
-hospitals/compute.csv and network.csv; MNIST is the part of it that comes with fedplan.
+priced on odd ones. `compare` trains courses on every fleet, at every weight, with seeds of their
+own (101 and on), a row for each run. `report` prints from these rows what courses cost over the
+best setting, puts the tables into the page and draws them. --data is a folder with wisdm/wisdm.npz
+(arrays x, y and client) and hospitals/compute.csv and network.csv; MNIST is the part of it that
+comes with fedplan.
 """
 
 from __future__ import annotations
@@ -18,8 +23,10 @@ import argparse
 import sys
 from pathlib import Path
 
+from suite.courses import CANDIDATES, FIRST_SEED, Comparison
 from suite.pricing import train_uniform
 from suite.report import print_best
+from suite.standing import draw, read_standings, tables, write_between
 from suite.tasks import TASKS
 from suite.trainings import Trainings
 
@@ -27,29 +34,57 @@ HERE = Path(__file__).parent
 DATA = HERE.parent.parent / "shared" / "data"
 
 
-def main() -> None:
-    """Train the grids, or say what came of them."""
+def read_options() -> argparse.Namespace:
+    """What was typed."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("command", choices=("grid", "best"))
+    parser.add_argument("command", choices=("grid", "best", "compare", "report"))
     suite = [name for name, task in TASKS.items() if task.half]
     parser.add_argument("--tasks", nargs="*", choices=suite, default=suite, metavar="task",
                         help=f"of {', '.join(suite)} (default: all)")  # fmt: skip
+    names = ", ".join(CANDIDATES).replace("%", "%%")
+    parser.add_argument("--courses", nargs="*", choices=CANDIDATES, default=list(CANDIDATES),
+                        metavar="course", help=f"of {names} (default: all)")  # fmt: skip
+    parser.add_argument("--seeds", type=int, default=5, help="of courses (default: 5)")
     parser.add_argument("--quick", action="store_true", help="a small part of each task")
     parser.add_argument("--threads", type=int, default=1, help="runs at a time (default: 1)")
     parser.add_argument("--data", type=Path, default=DATA, help="folder (default: %(default)s)")
     parser.add_argument("--results", type=Path, default=HERE / "results", help="folder")
-    options = parser.parse_args()
+    parser.add_argument("--page", type=Path, default=HERE / "suite.md",
+                        help="that `report` writes to (default: %(default)s)")  # fmt: skip
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Train grids or courses, or say what came of them."""
+    options = read_options()
     options.results.mkdir(exist_ok=True, parents=True)
+    if options.command == "report":
+        report(options)
+        return
     trained = []
     for name in options.tasks:
         task = TASKS[name].quick() if options.quick else TASKS[name]
         trained.append(Trainings(task, options.data, options.results, options.threads))
         train_uniform(trained[-1])
+        if options.command == "compare":
+            comparison = Comparison(trained[-1], options.data, options.results, options.threads)
+            comparison.make(options.courses, range(FIRST_SEED, FIRST_SEED + options.seeds))
         print(f"{name}: done", file=sys.stderr)
     if options.command == "best":
         print_best(trained, options.data)
+
+
+def report(options: argparse.Namespace) -> None:
+    """Tables on the screen and on the page, and the figure."""
+    standings = read_standings(options.results, options.tasks)
+    if not standings:
+        raise SystemExit("no course has been trained: python reproduction/suite.py compare")
+    text = tables(standings)
+    print(text)
+    write_between(options.page, text)
+    draw(standings, options.results / "suite.png")
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ class Scripted:
     foretold: tuple[float, tuple[float, float]] | None = (50.0, (10.0, 400.0))
     gives_up: int | None = None
     wants_signal = False
+    wants_clients = False
 
     @property
     def setting(self) -> Setting:

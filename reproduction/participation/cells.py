@@ -20,12 +20,12 @@ from suite.trainings import Reached, Trainings
 from fedplan.convergence.saturation import SAMPLING
 from fedplan.core.problem import Problem
 from fedplan.core.setting import RoundCost, Setting
+from fedplan.participation import Turns
 from fedplan.planning.rounds import rounds_of_turns
 from fedplan.planning.turns import choose_groups
 
 WORTH_TRYING = 1.25  # local steps are tried where turns are expected to cost at most so much more
 CHOOSING, PRICING = (0, 2), (1, 3)  # seeds of turns
-SURE = 1.25  # uniform is planned where turns are foretold to cost more than so many times as much
 STATISTICS = ("rounds", "smooth_rounds")
 
 
@@ -34,12 +34,9 @@ class Cell:
     """Costs to the target of the best (K, E) and of turns, and how well turns were foretold.
 
     ratio, smooth_ratio : turns over uniform, by the judged model and by ten single models' mean.
-    round_cost : expected over realised cost of a round of turns, in the rounds that were trained;
-        round_cost_cycles : in the whole cycles among them.
+    round_cost : expected over realised cost of the rounds of turns that were trained, in their
+        order; round_cost_cycles : of a round on average over whole cycles.
     rounds : predicted over realised rounds of turns.
-    expected_ratio : turns over uniform as foretold, with fedplan's default noise of sampling.
-    planned_ratio : what the one that is foretold to be cheaper costs, over uniform; uniform has to
-        be foretold to be cheaper by a fifth.
     """
 
     task: str
@@ -59,8 +56,6 @@ class Cell:
     round_cost: float
     round_cost_cycles: float
     rounds: float
-    expected_ratio: float
-    planned_ratio: float
 
     @property
     def row(self) -> dict[str, object]:
@@ -70,20 +65,6 @@ class Cell:
             key: f"{value:.5g}" if isinstance(value, float) else value
             for key, value in values.items()
         }
-
-
-def planned_uniform(pricing: Pricing, problem: Problem) -> tuple[Setting, float]:
-    """The (K, E) that is foretold to be cheapest from the rounds of all clients, and its cost."""
-    trainings = pricing.trainings
-    foretold = {}
-    for clients in trainings.task.clients:
-        for steps in trainings.task.steps:
-            setting = trainings.task.uniform(clients, steps)
-            law, full = setting.participation, trainings.full_rounds(steps)
-            rounds = full * (1 + SAMPLING * law.sampling_variance(problem))
-            foretold[setting] = rounds * _cost(problem, law.round_cost(problem, steps))
-    best = min(foretold, key=foretold.__getitem__)
-    return best, foretold[best]
 
 
 def turns_at(pricing: Pricing, problem: Problem, steps: int) -> Setting:
@@ -161,11 +142,6 @@ def make_cell(pricing: Pricing, weight: float) -> Cell:
     full = trainings.full_rounds(steps)
     expected = _cost(problem, law.round_cost(problem, steps))
     clients, random_steps = random.pair
-    planned, foretold = planned_uniform(pricing, problem)
-    of_turns = min(predicted_cost(pricing, problem, one) for one in worth_trying(pricing, problem))
-    expected_ratio = of_turns / foretold
-    odd = list(trainings.task.seeds_of(planned.pair[0])[1::2])
-    planned_cost = pricing.mean_cost(problem, planned, odd, "rounds")
     return Cell(
         task=trainings.task.name,
         fleet=pricing.fleet_name,
@@ -181,16 +157,25 @@ def make_cell(pricing: Pricing, weight: float) -> Cell:
         turns_cost=turns_cost,
         ratio=turns_cost / random_cost,
         smooth_ratio=sides[1][1][1] / sides[1][0][1],
-        round_cost=expected / (turns_cost / rounds),
+        round_cost=_foretold(problem, turns, runs) / turns_cost,
         round_cost_cycles=expected / _cycles_cost(pricing, problem, turns, seeds, runs),
         rounds=turns_rounds(full, turns, problem) / rounds,
-        expected_ratio=expected_ratio,
-        planned_ratio=(turns_cost if expected_ratio <= SURE else planned_cost) / random_cost,
     )
 
 
 def _cost(problem: Problem, cost: RoundCost) -> float:
     return float(problem.objective.of_round(cost.time_s, cost.energy_j, cost.clients))
+
+
+def _foretold(problem: Problem, setting: Setting, runs: list[Reached]) -> float:
+    """What so many rounds of turns are expected to cost, each by the group whose turn it is."""
+    law = setting.participation
+    if not isinstance(law, Turns):
+        raise TypeError("groups take turns here")
+    costs = [group.cost for group in law.group_costs(problem, setting.local_steps)]
+    return fmean(
+        math.fsum(costs[law.turn(round_)] for round_ in range(1, run.rounds + 1)) for run in runs
+    )
 
 
 def _cycles_cost(

@@ -13,7 +13,7 @@ from suite.trainings import Trainings
 
 from fedplan.core.problem import Problem
 from fedplan.participation import Turns, grouping
-from fedplan.planning import rounds, turns
+from fedplan.planning import rounds
 from participation.cells import best_turns, turns_at, turns_seeds
 
 PLACES = {
@@ -21,7 +21,6 @@ PLACES = {
     "LOUDEST": grouping,
     "LEAST_DATA": grouping,
     "LONGEST_CYCLE": grouping,
-    "MOST_GROUPS": turns,
     "TURNS_COST": rounds,
 }
 FACTORS = (0.5, 2.0)

@@ -32,14 +32,14 @@ def print_summary(results: Path) -> None:
         groups += [(f"{key} {one}", [cell for cell in own if cell[key] == one]) for one in values]
     _print_table(
         ("cells", "number", "mean ratio", "90%", "worst", "ten models: mean", "90%", "worst",
-         "as planned: mean", "worst", "round cost within 2%", "of whole cycles",
+         "round cost within 2%", "of whole cycles",
          "rounds within 15%", "predicted / realised"),
         [[name, str(len(own)), *_numbers(own)] for name, own in groups],
     )  # fmt: skip
     print("\nThe worst three:\n")
     shown = ("task", "fleet", "weight", "ratio", "uniform_clients", "uniform_steps", "groups",
-             "cycle", "turns_steps", "full_rounds", "turns_rounds", "rounds", "expected_ratio",
-             "planned_ratio")  # fmt: skip
+             "cycle", "turns_steps", "full_rounds", "turns_rounds", "rounds"
+             )  # fmt: skip
     worst = sorted(cells, key=lambda cell: -float(cell["ratio"]))[:3]
     _print_table(shown, [[cell[name] for name in shown] for cell in worst])
     for name in ("fits", "later", "constants"):
@@ -50,15 +50,13 @@ def print_summary(results: Path) -> None:
 
 
 def _numbers(cells: Sequence[Row]) -> list[str]:
-    ratio, smooth, planned, rounds = (
+    ratio, smooth, rounds = (
         np.array([float(cell[key]) for cell in cells])
-        for key in ("ratio", "smooth_ratio", "planned_ratio", "rounds")
+        for key in ("ratio", "smooth_ratio", "rounds")
     )
     return [
         *(f"{value:.2f}" for one in (ratio, smooth) for value in
           (one.mean(), np.quantile(one, 0.9), one.max())),
-        f"{planned.mean():.2f}",
-        f"{planned.max():.2f}",
         *(f"{_share(cells, key):.0%}" for key in MARGINS),
         f"{np.median(rounds):.2f}",
     ]  # fmt: skip

@@ -46,7 +46,7 @@ def _digits() -> list[Task]:
             name="two-labels", half="check", rate=LearningRate(initial=0.02),
             make=lambda _: Logistic(data.mini(lambda y: two_labels_shards(y, 20, 4, seed=0))),
             target=0.461, reason="all clients' loss after 100 rounds at E = 20",
-            clients=(1, 2, 4, 7, 10, 15, 20), steps=(6, 10, 16, 25, 40, 65, 100), seeds=4,
+            clients=(1, 2, 4, 7, 10, 15, 20), steps=(6, 10, 16, 25, 40, 65, 100, 160), seeds=4,
             max_rounds=1000,
         ),
     ]  # fmt: skip
@@ -86,13 +86,15 @@ def _networks() -> list[Task]:
         Task(
             name="torch-mlp", half="check", rate=LearningRate(initial=0.05), make=_torch_mlp,
             target=0.605, reason="all clients' loss after 60 rounds at E = 20",
-            clients=(1, 2, 4, 8, 15, 25, 36), steps=(3, 5, 8, 13, 20, 32), seeds=4, max_rounds=800,
+            clients=(1, 2, 4, 8, 15, 25, 36), steps=(3, 5, 8, 13, 20, 32), seeds=4,
+            heavy_seeds=4, max_rounds=800,
         ),
         Task(
             name="lenet5", half="check", rate=LearningRate(initial=0.1),
             make=lambda _: LeNet5(data.skewed(30)),
             target=0.2, reason="the lower loss of Table I for LeNet-5, in the paper",
-            clients=(1, 3, 6, 10, 18, 30), steps=(4, 8, 16, 32, 64), seeds=4, max_rounds=600,
+            clients=(1, 3, 6, 10, 18, 30), steps=(4, 8, 16, 32, 64), seeds=4, heavy_seeds=4,
+            max_rounds=600,
         ),
     ]  # fmt: skip
 

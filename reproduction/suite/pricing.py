@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from statistics import fmean
@@ -26,7 +27,8 @@ class Pricing:
 
     def problem(self, weight: float) -> Problem:
         """The question of one energy weight."""
-        return make_problem(self.fleet_name, self.fleet, weight)
+        task, bare = self.trainings.task, make_problem(self.fleet_name, self.fleet, weight)
+        return replace(bare, target_loss=task.target, learning_rate=task.rate)
 
     def mean_cost(
         self, problem: Problem, setting: Setting, seeds: list[int], statistic: str

@@ -58,5 +58,7 @@ def _fleet_row(trainings: Trainings, fleet: str, data: Path) -> list[str]:
 
 
 def _print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    for row in (head, ["---"] * len(head), *rows):
+    print(f"| {' | '.join(head)} |")
+    print("|---" * len(head) + "|")
+    for row in rows:
         print(f"| {' | '.join(row)} |")

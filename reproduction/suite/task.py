@@ -14,7 +14,6 @@ from fedplan.participation import Uniform, uniform
 
 FLEETS = ("normal", "lognormal", "tenth slow", "hospitals")
 WEIGHTS = (0.0, 0.5, 0.9, 1.0)
-HEAVY = 2  # seeds with more than half of the clients, which leave little to chance
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +30,8 @@ class Task:
     half : the half of the suite that the task belongs to. Methods are made on the development half
         and judged on the check half; None is a variant that belongs to neither.
     reason : why the target is what it is.
+    heavy_seeds : seeds with more than half of the clients, which leave little to chance where runs
+        begin with the same weights.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Task:
     max_rounds: int
     half: Literal["development", "check"] | None = None
     reason: str = ""
+    heavy_seeds: int = 2
     fleets: tuple[str, ...] = FLEETS
     weights: tuple[float, ...] = WEIGHTS
     dropout: float = 0.0
@@ -56,12 +58,12 @@ class Task:
 
     def seeds_of(self, clients: int) -> range:
         """The seeds that a number of clients per round is tried with."""
-        return range(HEAVY if clients > self.clients[-1] / 2 else self.seeds)
+        return range(self.heavy_seeds if clients > self.clients[-1] / 2 else self.seeds)
 
     def quick(self) -> Task:
         """A part of the task: minutes become seconds."""
         clients = (self.clients[0], self.clients[len(self.clients) // 2], self.clients[-1])
         return replace(
-            self, clients=clients, steps=self.steps[1:-1:2], seeds=2, fleets=self.fleets[:2],
-            weights=self.weights[:1],
+            self, clients=clients, steps=self.steps[1:-1:2], seeds=2, heavy_seeds=2,
+            fleets=self.fleets[:2], weights=self.weights[:1],
         )  # fmt: skip

@@ -95,6 +95,14 @@ class Course(Identified, Protocol):
         ...
 
 
+def wants_reports(course: Course) -> bool:
+    """Whether a course asks its clients for more than updates (`core.signal.ClientReports`).
+
+    It says so by `wants_clients`. Few do, and what they ask for takes engines as long as training.
+    """
+    return bool(getattr(course, "wants_clients", False))
+
+
 class Steady:
     """Steers straight on: the same setting in every round."""
 

@@ -14,7 +14,7 @@ from fedplan.frames import make_frame
 from fedplan.notebook import Shown, in_words
 
 if TYPE_CHECKING:
-    from fedplan.core.signal import Signal  # numpy, which lists do without
+    from fedplan.core.signal import ClientReports, Signal  # numpy, which lists do without
 
 # "unavailable": too few clients were there, or gave an answer that could be used. "unfinished":
 # nothing has ended the run: it is going on, or was cut off.
@@ -117,6 +117,7 @@ class RoundRecord:
     observations : of everyone who was asked, the cohort and those who failed; empty of a
         simulated round.
     signal : what the updates say of local steps, where a course wants to know; it is not stored.
+    reports : what the clients of the cohort tell of themselves; likewise.
     """
 
     round: int
@@ -130,6 +131,7 @@ class RoundRecord:
     setting: Setting | None = None
     observations: tuple[Observation, ...] = ()
     signal: Signal | None = field(default=None, compare=False, repr=False)
+    reports: ClientReports | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,6 +28,26 @@ class Signal:
     halfway: NDArray[np.float64]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ClientReports:
+    """What each client of a round tells of itself, in the order of the cohort.
+
+    F_k is the mean loss over all samples of client k, w the model it was sent, w_k what it made of
+    it. Gradients are those of one batch, the first that the client draws in the round.
+
+    update_norms : |w_k - w|.
+    losses, losses_after : F_k(w) and F_k(w_k); 0 of a client without samples.
+    gradient_changes : |grad F_k(w_k) - grad F_k(w)|, both of the same batch.
+    gradient_spreads : |grad F_k(w) - grad F(w)|, grad F being the cohort's mean by samples.
+    """
+
+    update_norms: NDArray[np.float64]
+    losses: NDArray[np.float64]
+    losses_after: NDArray[np.float64]
+    gradient_changes: NDArray[np.float64]
+    gradient_spreads: NDArray[np.float64]
+
+
 class Sketch:
     """A random projection that server and clients share: a seed and a number of weights.
 

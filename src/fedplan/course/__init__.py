@@ -1,7 +1,28 @@
-"""What to do next: one file for each course."""
+"""What to do next: one file for each course, registered here by its name."""
 
 from __future__ import annotations
 
-from fedplan.course.online import Online
+from collections.abc import Callable
 
-__all__ = ["Online"]
+from fedplan.core.course import Course
+from fedplan.course.adacomm import AdaComm
+from fedplan.course.adaptive_tau import AdaptiveTau
+from fedplan.course.fedtune import FedTune
+from fedplan.course.fixed import fixed
+from fedplan.course.infocom22 import Infocom22
+from fedplan.course.online import Online
+from fedplan.course.oort import Oort
+
+# Each is called with `problem`, whose fleet has the samples of every client, and with numbers of
+# its own, all of them optional.
+COURSES: dict[str, Callable[..., Course]] = {
+    "fixed": fixed,
+    "online": Online,
+    FedTune.name: FedTune,
+    AdaComm.name: AdaComm,
+    AdaptiveTau.name: AdaptiveTau,
+    Oort.name: Oort,
+    Infocom22.name: Infocom22,
+}
+
+__all__ = ["COURSES", "AdaComm", "AdaptiveTau", "FedTune", "Infocom22", "Online", "Oort", "fixed"]

@@ -25,7 +25,7 @@ def saturation_of(whole: Vector, halfway: Vector, local_steps: float) -> float:
 
     >>> saturation_of(np.array([3.0, 4.0]), np.array([1.5, 2.0]), local_steps=20)
     inf
-    >>> saturation_of(np.array([2.0, 0.0]), np.array([2.0**0.5, 0.0]), local_steps=20)
+    >>> round(saturation_of(np.array([2.0, 0.0]), np.array([2.0**0.5, 0.0]), local_steps=20), 6)
     20.0
     """
     far, half = float(np.linalg.norm(whole)), float(np.linalg.norm(halfway))

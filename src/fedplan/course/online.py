@@ -1,32 +1,26 @@
 """The online course: the training is the pilot.
 
-It begins with groups that take turns, made from what the devices cost, and local steps for a usual
-saturation. Every few rounds the updates themselves tell the saturation, and local steps follow.
+It begins with groups that take turns, made from what the devices cost, and with local steps for a
+usual saturation. From the third round on the updates themselves tell the saturation, and local
+steps follow. `steering` has the rules.
 """
 
 from __future__ import annotations
 
 import hashlib
-import math
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
 from fedplan.convergence.saturation import RANGE, Saturation
-from fedplan.core.course import Decision
 from fedplan.core.fleet import QUANTITIES
 from fedplan.core.problem import Problem
-from fedplan.core.records import RoundRecord
 from fedplan.core.setting import Setting
-from fedplan.course.elasticity import Window
-from fedplan.participation.grouping import Grouping
-from fedplan.planning.turns import plan_turns, turns_steps_range
-
-WINDOW = 2.0  # rounds whose updates are looked at together, for each group
-OFTEN = 0.5  # rounds between two looks, for each group
-MOVE = 2.0  # local steps change by this factor at most at a time
-AHEAD = 10
+from fedplan.course.steering import FEWEST_STEPS, OnlineSteering
+from fedplan.errors import InputError
+from fedplan.planning.turns import TurnsChoice, check_group_sizes, plan_turns
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -35,82 +29,50 @@ class Online:
 
     problem : the devices with their samples, what counts, limits, target and learning rate.
     known : what is known of local steps beforehand; a usual range without.
+
+    >>> from fedplan.core.fleet import Fleet
+    >>> fleet = Fleet(step_time_s=[0.1, 0.1, 0.4], comm_time_s=2.0)
+    >>> course = Online(problem=Problem(fleet=fleet, target_loss=0.5))
+    >>> course.setting.groups, course.setting.local_steps
+    (2, 25)
     """
 
+    name: ClassVar[str] = "online"
+    wants_signal: ClassVar[bool] = True
     problem: Problem
     known: Saturation | None = None
-    wants_signal = True
+
+    def __post_init__(self) -> None:
+        check_group_sizes(self.problem)
+        if self.problem.target_loss is None:
+            raise InputError("an online course trains to a target, and needs one: target_loss.")
 
     @cached_property
-    def grouping(self) -> Grouping:
-        """The groups that training begins with."""
-        return self._plan.grouping
-
-    @cached_property
-    def _plan(self):
-        ranges = replace(self.problem, limits=self.problem.limits.ranges_only())
-        chosen = plan_turns(ranges, self.known or Saturation.within(*RANGE))
+    def first(self) -> TurnsChoice:
+        """The groups and local steps that training begins with; limits on totals come later."""
+        free = replace(self.problem, limits=self.problem.limits.ranges_only())
+        chosen = plan_turns(free, self.known or Saturation.within(*RANGE))
         if chosen is None:
             raise AssertionError("without limits on totals there is a plan")
         return chosen
 
     @cached_property
     def setting(self) -> Setting:
-        steps = max(2, self._plan.prediction.local_steps)
-        return Setting(participation=self.grouping.whole(), local_steps=steps)
+        """What training begins with."""
+        steps = max(FEWEST_STEPS, self.first.prediction.local_steps)
+        steps = min(steps, self.problem.limits.max_local_steps or steps)
+        return Setting(participation=self.first.grouping.whole(), local_steps=steps)
 
-    @property
+    @cached_property
     def identity(self) -> str:
-        digest = hashlib.sha256()
-        fleet = self.problem.fleet
+        """The name, and a digest of the question: other devices make another training."""
+        digest, problem = hashlib.sha256(), self.problem
         for name in (*QUANTITIES, "samples", "count"):
-            digest.update(np.ascontiguousarray(getattr(fleet, name)).tobytes())
-        rest = (
-            self.problem.objective,
-            self.problem.limits,
-            self.problem.target_loss,
-            self.problem.learning_rate,
-            self.known,
-        )
-        digest.update(repr(rest).encode())
-        return f"online/{digest.hexdigest()[:16]}"
+            digest.update(np.ascontiguousarray(getattr(problem.fleet, name)).tobytes())
+        rest = (problem.objective, problem.limits, problem.target_loss, problem.learning_rate)
+        digest.update(repr((*rest, self.known)).encode())
+        return f"{self.name}/{digest.hexdigest()[:16]}"
 
     def begin(self) -> OnlineSteering:
-        return OnlineSteering(self)
-
-
-class OnlineSteering:
-    hopeless = None
-
-    def __init__(self, course: Online) -> None:
-        self._problem = course.problem
-        self._grouping, self._setting = course.grouping, course.setting
-        self._window = Window()
-        self._next_look = max(2, len(self._grouping.visits))
-        self.decisions = [Decision.of(self._setting, 1, why="A usual saturation is assumed.")]
-
-    def ask(self) -> Setting:
-        return self._setting
-
-    def tell(self, record: RoundRecord) -> None:
-        if record.signal is None:
-            return
-        groups = len(self._grouping.visits)
-        self._window.add(record.signal, self._setting.local_steps, max(2, round(WINDOW * groups)))
-        if record.round >= self._next_look:
-            self._next_look = record.round + max(2, int(OFTEN * groups))
-            self._look(record.round)
-
-    def _look(self, round_: int) -> None:
-        saturation = self._window.saturation()
-        rate = self._problem.learning_rate
-        ahead = rate.at(round_ - 1) / rate.at(2 * round_ + AHEAD - 1) if rate else 1.0
-        now = self._setting.local_steps
-        per_step, per_round = self._grouping.line()
-        wanted = math.sqrt(saturation * ahead * per_round / per_step) if per_step else math.inf
-        low, high = turns_steps_range(self._problem.limits, Saturation())
-        wanted = min(max(wanted, now / MOVE), now * MOVE)
-        steps = int(np.clip(round(wanted), max(low, min(2, high)), high))
-        if steps != now:
-            self._setting = Setting(participation=self._setting.participation, local_steps=steps)
-            self.decisions.append(Decision.of(self._setting, round_ + 1, saturation=saturation))
+        """The steering of a new training."""
+        return OnlineSteering(self.problem, self.first.grouping, self.setting)

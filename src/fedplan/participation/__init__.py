@@ -6,6 +6,7 @@ from typing import Any
 
 from fedplan.core.setting import Participation, Setting
 from fedplan.errors import InputError
+from fedplan.participation.chosen import Chosen
 from fedplan.participation.shuffled import Shuffled
 from fedplan.participation.turns import Turns
 from fedplan.participation.uniform import Uniform
@@ -15,7 +16,16 @@ LAWS: dict[str, type[Participation]] = {
     law.law: law for law in (Uniform, Shuffled, Turns, Weighted)
 }
 
-__all__ = ["LAWS", "Shuffled", "Turns", "Uniform", "Weighted", "setting_from_dict", "uniform"]
+__all__ = [
+    "LAWS",
+    "Chosen",
+    "Shuffled",
+    "Turns",
+    "Uniform",
+    "Weighted",
+    "setting_from_dict",
+    "uniform",
+]
 
 
 def uniform(clients_per_round: int, local_steps: int) -> Setting:
@@ -37,10 +47,11 @@ def setting_from_dict(values: dict[str, Any]) -> Setting:
     """
     rest = dict(values)
     law, local_steps = rest.pop("law"), rest.pop("local_steps")
-    if law not in LAWS:
+    known = LAWS | {Chosen.law: Chosen}  # a course's own, which nobody asks for by name
+    if law not in known:
         raise InputError(f"participation must be one of {', '.join(LAWS)}, but got {law!r}.")
     return Setting(
-        participation=LAWS[law](**{name: _frozen(value) for name, value in rest.items()}),
+        participation=known[law](**{name: _frozen(value) for name, value in rest.items()}),
         local_steps=local_steps,
     )
 

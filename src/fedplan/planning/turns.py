@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from fedplan.convergence.bound import Bound
 from fedplan.convergence.saturation import SAMPLING
 from fedplan.core.constraints import MAX_STEPS, Constraints
 from fedplan.core.fleet import QUANTITIES, Fleet
+from fedplan.core.learning_rate import LearningRate
 from fedplan.core.order import rising_order
 from fedplan.core.prediction import Prediction
 from fedplan.core.problem import Problem
@@ -25,15 +27,12 @@ from fedplan.participation.grouping import Grouper, Grouping
 from fedplan.planning.rounds import Convergence, rounds_of_turns
 from fedplan.planning.steps import best_integer_steps, steps_range
 
-# Groups for each round that all clients would need, so that a cycle comes round a few times in a
-# training. With more, Setup 3 needs more rounds than foretold (`reproduction/participation.md`).
-MOST_GROUPS = 1 / 3
-
 _REPEATS = 4  # regroupings at most: two or three are the rule
 _STEPS_TRIED = 24  # numbers of local steps looked at where a limit on totals binds
 _STRIDE = 1.3  # from one number of groups to the next: the cost is flat around its least
 _MOST_GROUPS = 256  # more take long to find, and save little
 _PATIENCE = 2  # numbers of groups that may be worse before the search ends
+_FOREVER, _POINTS = 10**5, 2000  # rounds that a rate is followed for, and where it is looked at
 _MANY = 8192  # devices; of more, so many stand for all while steps and groups are looked for
 
 
@@ -112,7 +111,7 @@ def _groupings(problem: Problem, local_steps: float, rounds: Rounds) -> Iterator
     """Cuts into more and more groups, until more have not paid for a while."""
     grouper = Grouper(problem, local_steps)
     fewest, most = grouper.range
-    most = max(fewest, min(most, _MOST_GROUPS))
+    most = max(fewest, min(most, _MOST_GROUPS, _most_turns(problem.learning_rate)))
     best, worse, number = math.inf, 0, fewest
     while number <= most and worse < _PATIENCE:
         found = grouper.group(number)
@@ -123,6 +122,21 @@ def _groupings(problem: Problem, local_steps: float, rounds: Rounds) -> Iterator
             yield found
         following = max(number + 1, int(number * _STRIDE))
         number = most if number < most < following else following
+
+
+@lru_cache(maxsize=64)
+def _most_turns(rate: LearningRate | None) -> int:
+    """Rounds in which half of all that the rate will ever do is done.
+
+    With more groups than that, the last ones train when little can be learnt any more. A constant
+    or harmonic rate never comes to an end, and sets no bound that matters.
+    """
+    if rate is None:
+        return _MOST_GROUPS
+    ends = np.unique(np.geomspace(1, _FOREVER, _POINTS).astype(int))
+    parts = np.diff(ends, prepend=0) * [rate.at(int(end) - 1) for end in ends]
+    done = np.cumsum(parts)
+    return int(ends[np.searchsorted(done, done[-1] / 2)])
 
 
 def plan_turns(

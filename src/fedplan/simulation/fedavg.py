@@ -13,16 +13,17 @@ from threading import Event, Lock
 
 import numpy as np
 
-from fedplan.core.course import Course
+from fedplan.core.course import Course, wants_reports
 from fedplan.core.fleet import Fleet
 from fedplan.core.learning_rate import LearningRate
 from fedplan.core.records import RoundRecord, RunRecord, Status, Stop, Watch, check_run
 from fedplan.core.setting import Cohort, Setting
-from fedplan.core.signal import Signal, Sketch
+from fedplan.core.signal import ClientReports, Signal, Sketch
 from fedplan.errors import InputError
 from fedplan.models.learner import FloatArray, Learner, stratified_rows
 from fedplan.participation.draws import present
 from fedplan.simulation.clock import Clock
+from fedplan.simulation.reports import Reporter
 
 NEAR = 0.1  # within this share of the target, every round is evaluated on every sample
 _NOBODY = Cohort(np.zeros(0, dtype=np.int64), np.zeros(0))
@@ -101,6 +102,7 @@ class Simulator:
         self._evaluation = evaluation or Evaluation()
         self._samples = learner.sizes.astype(np.float64)
         self._dropout = dropout
+        self._reporter = Reporter(learner)
         self._all = learner.samples()
         self._some = self._all
         wanted = self._evaluation.subset
@@ -124,7 +126,8 @@ class Simulator:
         """Train from the learner's first weights, as the course steers, until `stop` says so."""
         check_run(course.setting, stop, self.num_clients)
         steering, watch = course.begin(), Watch(stop)
-        model = _Model(self.learner, seed, sketched=course.wants_signal)
+        reporter = self._reporter if wants_reports(course) else None
+        model = _Model(self.learner, seed, reporter, sketched=course.wants_signal)
         rounds: list[RoundRecord] = []
         status: Status | None = None
         setting, near = None, False
@@ -159,6 +162,7 @@ class Simulator:
                 seconds=took_s,
                 joules=used_j,
                 signal=model.signal,
+                reports=model.reports,
             )
             rounds.append(record)
             steering.tell(record)
@@ -277,11 +281,14 @@ class Simulator:
 class _Model:
     """The model under training, those before it that are averaged, and what the round told."""
 
-    def __init__(self, learner: Learner, seed: int, *, sketched: bool) -> None:
+    def __init__(
+        self, learner: Learner, seed: int, reporter: Reporter | None, *, sketched: bool
+    ) -> None:
         self.weights = learner.initial(seed)
         self.trained = 0
         self.signal: Signal | None = None
-        self._learner, self._seed = learner, seed
+        self.reports: ClientReports | None = None
+        self._learner, self._seed, self._reporter = learner, seed, reporter
         self._models: deque[FloatArray] = deque()
         self._sum = np.zeros_like(self.weights, dtype=np.float64)
         self._sketch = Sketch(self.weights.size) if sketched else None
@@ -289,6 +296,10 @@ class _Model:
 
     def train(self, cohort: Cohort, setting: Setting, rate: float, round_: int) -> None:
         """One round of this cohort."""
+        if self._reporter is not None:
+            self.reports = self._reporter(
+                self.weights, cohort.clients, setting.local_steps, rate, self._seed, round_
+            )
         before = self.weights.copy() if self._sketch else self.weights
         self._learner.train_round(
             self.weights, cohort.clients, cohort.shares, setting.local_steps, rate, self._seed,

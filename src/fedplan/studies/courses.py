@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-import fedplan.course
 from fedplan.core.course import Course
 from fedplan.core.problem import Problem
+from fedplan.course import COURSES
 from fedplan.errors import InputError
 from fedplan.participation import Turns, Uniform
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 ONLINE, FIXED, PAPER = "online", "fixed", "paper"
 # What is told of every round and asked before the next; each is made for a problem.
 STEERING: Mapping[str, Callable[..., Course]] = {
-    ONLINE: fedplan.course.Online,
-    **getattr(fedplan.course, "COURSES", {}),
+    name: make for name, make in COURSES.items() if name != FIXED
 }
+PUBLISHED = tuple(name for name in STEERING if name != ONLINE)
 COURSE_NAMES = tuple(dict.fromkeys((ONLINE, FIXED, PAPER, *STEERING)))
 
 

@@ -6,6 +6,7 @@ Every key stands in one table alone, so that `key=value` on the command line is 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
@@ -13,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from fedplan.core.learning_rate import Schedule
 from fedplan.participation import LAWS, Turns, Uniform
-from fedplan.studies.courses import COURSE_NAMES, FIXED, ONLINE, PAPER
+from fedplan.studies.courses import COURSE_NAMES, FIXED, ONLINE, PAPER, PUBLISHED
 from fedplan.tasks.synthetic_data import MAX_SEED
 
 DATA_SETS = ("synthetic", "mnist", "mnist-mini")
@@ -28,6 +29,10 @@ else:
 def _laws_in_words() -> str:
     *most, last = (f"`{name}` ({law.summary})" for name, law in LAWS.items())
     return f"{', '.join(most)} or {last}"
+
+
+def _in_words(names: Sequence[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
 
 
 def _kebab(name: str) -> str:
@@ -275,8 +280,8 @@ class PlanningTable(Table):
         None,
         f"`{ONLINE}`: start at once, learn from the rounds, re-plan; `{FIXED}`: one setting of the "
         f"participation given, turns without one; `{PAPER}`: the paper's procedure, with pilots of "
-        f"given pairs and two losses. Without it `{ONLINE}`, or `{FIXED}` where participation is "
-        "given.",
+        f"given pairs and two losses; rules of others, to compare with: {_in_words(PUBLISHED)}. "
+        f"Without it `{ONLINE}`, or `{FIXED}` where participation is given.",
     )
     pilots: Literal["paper"] | None = _key(None, f"`paper` is another word for course = {PAPER}.")
     pairs: list[list[int]] | None = _key(None, "Of the paper's procedure: the pairs [K, E] to try.")

@@ -20,7 +20,7 @@ from fedplan.core.problem import Problem
 from fedplan.core.records import RoundRecord, RunRecord
 from fedplan.core.setting import Setting
 from fedplan.errors import InputError
-from fedplan.participation import Turns, uniform
+from fedplan.participation import LAWS, Turns, uniform
 from fedplan.planning.making import make_plan
 from fedplan.simulation import Job
 from fedplan.store import Store
@@ -281,6 +281,8 @@ class _Case:
             return ()
         free = replace(self._problem, limits=self._problem.limits.ranges_only())
         law = trained.setting.participation.law
+        if law not in LAWS:  # one that only its course knows
+            return ()
         return make_plan(free, learnt_from(run), participation=law).alternatives
 
 

@@ -1,0 +1,188 @@
+"""Steering by what the rounds say: local steps, groups, limits, and when to give up.
+
+Local steps. With saturation s and the costs of a step and of a round, (1 + s / E)(c_m + c_p E) is
+least at E = sqrt(s c_m / c_p). Where the rate falls, saturation grows as the rate shrinks, so s
+counts by the rate of now over the mean rate of the rounds to come.
+
+Groups. Where no model has been better than the best so far for a whole window, updates of single
+groups undo each other: half as many groups, of twice the clients, swing half as far.
+
+Limits. Where a total is expected to be exceeded, what it limits becomes dearer until it is not.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from fedplan.convergence.saturation import ROUNDS
+from fedplan.core.constraints import MAX_STEPS
+from fedplan.core.course import Decision
+from fedplan.core.fleet import Fleet
+from fedplan.core.problem import Problem
+from fedplan.core.records import RoundRecord
+from fedplan.core.setting import Setting
+from fedplan.course.elasticity import Window
+from fedplan.course.forecast import Forecast
+from fedplan.course.pressure import Pressure
+from fedplan.participation.grouping import Grouper, Grouping
+from fedplan.participation.turns import Turns
+
+# Each halved and doubled in `reproduction/suite.md`: the suite's mean bill hardly changes.
+WINDOW = 2.0  # rounds that are looked at together, for each group
+OFTEN = 0.5  # rounds from one look to the next, for each group that has trained
+MOVE = 2.0  # local steps change at most by this factor at a look
+FIRST_LOOK = 3  # with fewer rounds, what clients undo of each other does not show
+FEWEST_STEPS = 2  # half of a single step cannot be looked at
+_BEGIN = "The devices make the groups, a usual saturation the local steps."
+
+
+class OnlineSteering:
+    """One training under way, steered by what its rounds say."""
+
+    def __init__(self, problem: Problem, grouping: Grouping, setting: Setting) -> None:
+        if problem.target_loss is None:
+            raise AssertionError("an online course has a target")
+        self._problem, self._grouping, self._setting = problem, grouping, setting
+        self._window = Window()
+        self._forecast = Forecast(problem.target_loss, self._rate)
+        self._pressure = Pressure(problem)
+        self._best = (math.inf, 0)  # the best loss so far, and its round
+        self._regrouped = 0  # the round of the last change of groups
+        self._hope = 0  # the last round at which the target was within reach
+        self._next_look = FIRST_LOOK
+        self._why: list[str] = []
+        self.hopeless: str | None = None
+        self.decisions = [Decision.of(setting, 1, why=_BEGIN)]
+
+    def ask(self) -> Setting:
+        """How to train the next round."""
+        return self._setting
+
+    def tell(self, record: RoundRecord) -> None:
+        """What came of a round."""
+        if record.loss is not None and record.loss < self._best[0]:
+            self._best = (record.loss, record.round)
+        if not record.round:
+            return
+        self._pressure.spend(record)
+        self._forecast.add(record.loss)
+        if record.signal is not None:
+            self._window.add(record.signal, self._setting.local_steps, self._patience)
+        if record.round >= self._next_look:
+            trained = min(self._groups, record.round)
+            self._next_look = record.round + max(2, int(OFTEN * trained))
+            self._look(record.round)
+
+    def learn_costs(self, fleet: Fleet, round_: int) -> None:
+        """Go on with what the devices have turned out to cost; groups are made anew."""
+        self._problem = replace(self._problem, fleet=fleet)
+        self._regroup(self._groups, round_, "The devices' costs have changed.")
+
+    @property
+    def _groups(self) -> int:
+        return len(self._grouping.visits)
+
+    @property
+    def _patience(self) -> int:
+        """Rounds of a window."""
+        return max(2, round(WINDOW * self._groups))
+
+    @property
+    def _going_well(self) -> int:
+        """The last round at which the loss had been at its best and the target within reach."""
+        return min(self._best[1], self._hope)
+
+    def _rate(self, round_: int) -> float:
+        rate = self._problem.learning_rate
+        return 1.0 if rate is None else rate.at(round_ - 1)
+
+    def _look(self, round_: int) -> None:
+        """Change what the rounds so far say should change."""
+        before, saturation = self._setting, None
+        arrival = self._forecast.arrival()
+        last = self._pressure.last_round(round_, self._grouping)
+        if last is None or self._forecast.within_reach(last):
+            self._hope = round_
+            seen = arrival if round_ >= self._patience else None
+            if seen and self._pressure.rises(seen.rounds, round_, self._grouping):
+                self._regroup(self._groups, round_, "A limit would be exceeded.")
+        if self._groups > 1 and round_ - max(self._going_well, self._regrouped) >= self._patience:
+            self._regroup(self._groups // 2, round_, "The loss falls too slowly: larger groups.")
+        if len(self._window):
+            saturation = self._window.saturation()
+            self._set_steps(self._wanted_steps(saturation, round_))
+        if self._groups == 1:
+            self._consider_giving_up(round_, last)
+        if self._setting != before:
+            found = Decision.of(
+                self._setting,
+                round_ + 1,
+                saturation=saturation if saturation and math.isfinite(saturation) else None,
+                expected_rounds=arrival and arrival.rounds,
+                interval=arrival and (arrival.low, arrival.high),
+                why=" ".join(self._why) or "The rounds show this saturation.",
+            )
+            self.decisions.append(found)
+            self._why = []
+
+    def _wanted_steps(self, saturation: float, round_: int) -> float:
+        """E where training to the end costs least, by what is known now."""
+        per_step, per_round = self._grouping.line()
+        per_round += self._pressure.per_round
+        if not per_step:
+            return math.inf if per_round else 1.0
+        coming = range(round_ + 1, round_ + 1 + max(round_, round(ROUNDS)))
+        mean = math.fsum(map(self._rate, coming)) / len(coming)
+        falls = self._rate(round_) / mean if mean else 1.0  # a rate can fall to nothing
+        return math.sqrt(saturation * falls * per_round / per_step)
+
+    def _set_steps(self, wanted: float) -> None:
+        now, limits = self._setting.local_steps, self._problem.limits
+        bounded = min(max(wanted, now / MOVE), now * MOVE)
+        most = limits.max_local_steps or MAX_STEPS
+        fewest = min(max(limits.min_local_steps or 1, FEWEST_STEPS), most)
+        steps = int(np.clip(round(bounded), fewest, most))
+        self._setting = replace(self._setting, local_steps=steps)
+
+    def _regroup(self, number: int, round_: int, why: str) -> None:
+        """Cut the devices into at most so many groups; their credits stay with the clients."""
+        priced = replace(self._problem, objective=self._pressure.objective)
+        grouper = Grouper(priced, self._setting.local_steps)
+        fewest, most = grouper.range
+        found = grouper.group(min(max(number, fewest, 1), most))
+        law = self._setting.participation
+        if found is None or not isinstance(law, Turns):
+            return
+        fleet = self._problem.fleet
+        samples = np.repeat(fleet.samples, fleet.count)
+        if len(found.visits) != self._groups:
+            self._regrouped = round_
+        self._grouping = found
+        self._setting = replace(
+            self._setting, participation=law.continued(found.whole(), samples, round_)
+        )
+        self._why.append(why)
+
+    def _consider_giving_up(self, round_: int, last: int | None) -> None:
+        """Give up where all clients together do not get there within the limits either.
+
+        A verdict needs time: half as many rounds again as there were when there was hope last, and
+        for a loss that does not fall at all twice as many as to its best.
+        """
+        since = round_ - max(self._hope, self._regrouped)
+        if last is not None and since >= max(self._hope / 2, ROUNDS / 10):
+            self.hopeless = (
+                f"The target loss {self._problem.target_loss:g} is out of reach within the limits: "
+                f"by round {last:,} the loss will be about {self._forecast.loss_at(last):.3g}. "
+                "Raise target_loss, allow more rounds, time or energy, or let the learning rate "
+                "fall more slowly."
+            )
+        wait = max(self._best[1], ROUNDS if last is None else min(ROUNDS, last / 10))
+        if round_ - max(self._best[1], self._regrouped) >= wait:
+            self.hopeless = (
+                f"The loss has not been below {self._best[0]:.3g} since round {self._best[1]:,}. "
+                "Lower the learning rate, or raise target_loss."
+            )

@@ -1,0 +1,60 @@
+"""When a training arrives, from its losses so far."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from fedplan.core.learning_rate import LearningRate
+from fedplan.course.forecast import Forecast
+
+
+def forecast_of(losses, target, rate=None):
+    made = Forecast(target, rate or (lambda _: 0.1))
+    for loss in losses:
+        made.add(loss)
+    return made
+
+
+def test_losses_that_fall_with_the_logarithm_are_followed():
+    made = forecast_of([3 - 0.5 * math.log(r) for r in range(1, 41)], target=0.8)
+    assert made.way_left() == pytest.approx(math.log(math.exp(2.2 / 0.5) / 40), abs=1e-9)
+    assert made.loss_at(80) == pytest.approx(3 - 0.5 * math.log(80), abs=1e-9)
+    arrival = made.arrival()
+    assert 40 < arrival.low < arrival.rounds < arrival.high < math.inf
+
+
+def test_the_interval_narrows_as_the_target_comes_near():
+    losses = [3 - 0.5 * math.log(r) for r in range(1, 81)]
+    widths = []
+    for length in (10, 20, 40, 75):
+        arrival = forecast_of(losses[:length], target=losses[-1]).arrival()
+        widths.append(arrival.high / arrival.low)
+    assert widths == sorted(widths, reverse=True)
+
+
+def test_with_few_losses_nothing_is_said_and_gaps_do_no_harm():
+    assert forecast_of([3.0, 2.0], target=1.0).arrival() is None
+    full = [3 - 0.5 * math.log(r) for r in range(1, 41)]
+    gaps = [loss if place % 3 else None for place, loss in enumerate(full)]
+    assert forecast_of(gaps, 0.8).way_left() == pytest.approx(forecast_of(full, 0.8).way_left())
+
+
+def test_losses_that_rise_lead_nowhere():
+    made = forecast_of([1 + 0.01 * r for r in range(20)], target=0.5)
+    assert made.way_left() == math.inf
+    assert not made.within_reach(10_000)
+
+
+def test_a_rate_that_dies_out_is_never_in_time():
+    rate = LearningRate(initial=0.1, schedule="exponential", decay=0.5)
+    made = forecast_of([2 - 0.01 * r for r in range(20)], 1.0, lambda round_: rate.at(round_ - 1))
+    assert made.arrival().high == math.inf
+    assert not made.within_reach(1000)
+
+
+def test_what_is_reached_is_near():
+    made = forecast_of([3 - 0.1 * r for r in range(20)], target=1.2)
+    assert made.way_left() == 0.0 and made.within_reach(21)
+    assert made.arrival().low == pytest.approx(20)

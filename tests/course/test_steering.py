@@ -1,0 +1,150 @@
+"""What the online course does with what rounds say."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from course.made import fleet_of, problem_of, told
+
+from fedplan.core.learning_rate import LearningRate
+from fedplan.course import Online
+from fedplan.course.steering import MOVE, WINDOW
+from fedplan.errors import InputError
+
+
+def follow(course, rounds, losses, elasticity):
+    """Tell so many rounds, and what was asked for each."""
+    steering = course.begin()
+    steering.tell(told(0, 3.0))
+    asked = []
+    for round_ in range(1, rounds + 1):
+        asked.append(steering.ask())
+        steering.tell(told(round_, losses(round_), elasticity=elasticity(asked[-1])))
+    return steering, asked
+
+
+def falling(round_):
+    return 3.0 - 0.3 * np.log(round_)
+
+
+def test_local_steps_settle_where_they_cost_least():
+    """With saturation s, E = sqrt(s c_m / c_p), from whichever side."""
+    for saturation in (3.0, 400.0):
+        course = Online(problem=problem_of())
+        per_step, per_round = course.first.grouping.line()
+        best = (saturation * per_round / per_step) ** 0.5
+        steering, asked = follow(
+            course,
+            60,
+            falling,
+            lambda one: saturation / (saturation + one.local_steps),  # noqa: B023
+        )
+        assert asked[-1].local_steps == pytest.approx(best, rel=0.1)
+        steps = [one.local_steps for one in asked]
+        moves = [after / before for before, after in itertools.pairwise(steps)]
+        assert max(moves) <= MOVE + 1 / min(steps) and min(moves) >= 1 / MOVE - 1 / min(steps)
+        assert steering.hopeless is None
+
+
+def test_a_rate_that_falls_wants_more_steps_than_one_that_stays():
+    saturation = 20.0
+
+    def last(rate):
+        course = Online(problem=problem_of(rate=rate))
+        _, asked = follow(
+            course, 30, falling, lambda one: saturation / (saturation + one.local_steps)
+        )
+        return asked[-1].local_steps
+
+    steady = last(LearningRate(initial=0.1))
+    assert last(LearningRate(initial=0.1, schedule="harmonic")) > 1.2 * steady
+    listed = tuple(0.1 / r for r in range(2, 400))
+    assert last(LearningRate(initial=0.1, schedule="list", rates=listed)) > 1.2 * steady
+
+
+def test_where_no_model_gets_better_groups_grow():
+    course = Online(problem=problem_of())
+    groups = course.setting.groups
+    assert groups > 1
+    _, asked = follow(course, 8 * groups, lambda _: 2.5, lambda _: 0.5)
+    sizes = [one.groups for one in asked]
+    assert sizes[round(WINDOW * groups) - 1] == groups  # a whole window is waited for
+    assert sizes == sorted(sizes, reverse=True) and sizes[-1] == 1
+    for one in asked:
+        members = sorted(client for group in one.participation.groups for client in group)
+        assert members == list(range(12))
+
+
+def test_every_change_is_a_decision_with_a_reason():
+    course = Online(problem=problem_of())
+    steering, asked = follow(course, 60, lambda _: 2.5, lambda _: 0.2)
+    changes = [
+        round_ + 1
+        for round_, (one, next_) in enumerate(itertools.pairwise(asked), start=1)
+        if one != next_
+    ]
+    made = [decision.round for decision in steering.decisions if decision.round <= 60]
+    assert made == [1, *changes]
+    assert all(decision.why for decision in steering.decisions)
+    assert steering.decisions[-1].expected_rounds is not None
+
+
+def test_replaying_the_rounds_gives_the_same_steering():
+    course = Online(problem=problem_of())
+    one, asked = follow(course, 40, falling, lambda _: 0.4)
+    other, again = follow(course, 40, falling, lambda _: 0.4)
+    assert asked == again and one.decisions == other.decisions
+
+
+def test_ranges_of_steps_and_clients_are_kept():
+    course = Online(
+        problem=problem_of(min_local_steps=8, max_local_steps=12, max_clients_per_round=3)
+    )
+    for elasticity in (0.0, 1.0):
+        _, asked = follow(course, 40, lambda _: 2.5, lambda _: elasticity)  # noqa: B023
+        assert all(8 <= one.local_steps <= 12 for one in asked)
+        assert all(len(g) <= 3 for one in asked for g in one.participation.groups)
+
+
+def test_a_deadline_in_danger_makes_time_dearer():
+    """Where only energy counts, groups are small; a deadline that would be missed changes that."""
+    fleet = fleet_of(30)
+    free = Online(problem=problem_of(fleet, weight=1.0, target=0.5))
+    rushed = Online(problem=problem_of(fleet, weight=1.0, target=0.5, deadline_s=400.0))
+    assert free.setting == rushed.setting  # nothing is known of rounds before the first
+    slow = lambda round_: 3.0 - 0.5 * np.log(round_)  # noqa: E731
+    _, calm = follow(free, 80, slow, lambda _: 0.5)
+    _, hurried = follow(rushed, 80, slow, lambda _: 0.5)
+    cost = lambda one: one.participation.round_cost(free.problem, one.local_steps)  # noqa: E731
+    assert cost(hurried[-1]).time_s / cost(hurried[-1]).clients < (
+        cost(calm[-1]).time_s / cost(calm[-1]).clients
+    )
+
+
+def test_a_loss_that_does_not_fall_is_given_up_with_advice():
+    course = Online(problem=problem_of(max_rounds=1000))
+    steering, _ = follow(course, 100, lambda r: 2.0 + 0.01 * r, lambda _: 0.5)
+    assert "learning rate" in steering.hopeless
+
+
+def test_a_target_out_of_reach_is_given_up_and_says_what_can_be_reached():
+    course = Online(problem=problem_of(target=0.01, max_rounds=1000))
+    steering, _ = follow(course, 100, lambda r: 1.0 + 1.0 / r, lambda _: 0.5)
+    assert "out of reach" in steering.hopeless and "by round 1,000" in steering.hopeless
+
+
+def test_costs_that_turn_out_otherwise_make_other_groups():
+    course = Online(problem=problem_of())
+    steering = course.begin()
+    steering.tell(told(0, 3.0))
+    before = steering.ask()
+    slow = fleet_of(seed=9)
+    steering.learn_costs(slow, 0)
+    assert steering.ask().participation.groups != before.participation.groups
+
+
+def test_without_a_target_there_is_no_online_course():
+    with pytest.raises(InputError, match="target_loss"):
+        Online(problem=problem_of(target=None))
