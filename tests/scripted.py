@@ -17,7 +17,7 @@ class Scripted:
     problem: Problem
     steps: tuple[int, ...] = (20, 40, 30)
     at: tuple[int, ...] = (1, 6, 11)
-    foretold: tuple[float, tuple[float, float]] | None = (50.0, (10.0, 400.0))
+    foretold: tuple[float, tuple[float, float]] | None = (50.0, (10.0, 140.0))
     gives_up: int | None = None
     wants_signal = False
     wants_clients = False

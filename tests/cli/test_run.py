@@ -63,8 +63,17 @@ def test_the_table_shows_decisions_and_the_bill_beside_others(fedplan, store, mo
     result = fedplan("run", "demo", "seeds=1", "energy-weight=0.5", "--store", store, "-q")
     assert result.code == 0
     for words in ("from round", "local steps", "training, foretold", "all in", "Reached loss 0.6",
-                  "expected: uniform sampling, best K and E"):  # fmt: skip
+                  "expected: uniform sampling, best"):  # fmt: skip
         assert words in result.out
+
+
+def test_a_forecast_without_an_end_is_said_in_words(fedplan, store, monkeypatch):
+    follow_script(monkeypatch, foretold=(float("inf"), (40.0, float("inf"))))
+    out = fedplan("run", "demo", "seeds=1", "--store", store, "-q").out
+    assert "never (40 to never)" in out and "inf" not in out
+    words = ("run", "demo", "seeds=1", "--store", store, "-q", "--format", "json")
+    answer = fedplan(*words).json
+    assert answer["predicted"] is None and answer["course"][1]["interval"] == [40, None]
 
 
 def test_many_decisions_are_shown_by_their_ends(fedplan, store, monkeypatch):

@@ -154,11 +154,18 @@ def _decision_table(outcome: Outcome) -> Any:
             "-" if _finite(one.saturation) is None else f"{one.saturation:,.0f}",
         ]
         if foretold:
-            ends = "" if one.interval is None else " ({:,.0f} to {:,.0f})".format(*one.interval)
-            rounds = "-" if one.expected_rounds is None else f"{one.expected_rounds:,.0f}"
-            cells.append(rounds + ends)
+            cells.append(_expected(one))
         table.add_row(*cells)
     return table
+
+
+def _expected(one: Decision) -> str:
+    """Rounds that a training was expected to take in all, and between which two."""
+    if one.expected_rounds is None:
+        return "-"
+    values = (one.expected_rounds, *(one.interval or ()))
+    rounds, *ends = (f"{value:,.0f}" if math.isfinite(value) else "never" for value in values)
+    return f"{rounds} ({' to '.join(ends)})" if ends else rounds
 
 
 def _bill_table(experiment: Experiment, outcome: Outcome) -> Any:
@@ -167,7 +174,7 @@ def _bill_table(experiment: Experiment, outcome: Outcome) -> Any:
 
     table = Table(box=None)
     for name in ("", "rounds", "time", "energy", f"cost ({experiment.objective.unit})"):
-        table.add_column(name, justify="right" if name else "left", no_wrap=not name)
+        table.add_column(name, justify="right" if name else "left", no_wrap=bool(name))
     for pilot in outcome.pilots:
         bill = type(outcome.pilots_bill).of([pilot], experiment.objective)
         setting = f"{pilot.clients_per_round:,} clients, {pilot.local_steps:,} steps"

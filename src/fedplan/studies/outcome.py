@@ -182,12 +182,14 @@ def decisions_of(run: RunRecord) -> tuple[Decision, ...]:
     return made or (Decision.of(run.setting, 1),)
 
 
-def forecast_of(runs: Sequence[RunRecord], problem: Problem) -> Forecast | None:
+def forecast_of(runs: Sequence[RunRecord], problem: Problem, max_rounds: int) -> Forecast | None:
     """What the rounds foretold at first, on average over the runs that count; None where nothing.
 
     Each run's own rounds led to its forecast, so several are averaged as their rounds are.
     """
-    found = [one for run in counted_runs(runs) if (one := _first_forecast(run, problem))]
+    found = [
+        one for run in counted_runs(runs) if (one := _first_forecast(run, problem, max_rounds))
+    ]
     if not found:
         return None
 
@@ -206,9 +208,10 @@ def forecast_of(runs: Sequence[RunRecord], problem: Problem) -> Forecast | None:
     )
 
 
-def _first_forecast(run: RunRecord, problem: Problem) -> Forecast | None:
+def _first_forecast(run: RunRecord, problem: Problem, max_rounds: int) -> Forecast | None:
+    """The first that has the run arrive in the rounds allowed: any other leaves that open."""
     for decision in decisions_of(run):
-        if decision.expected_rounds and decision.interval is not None:
+        if decision.expected_rounds and decision.interval and decision.interval[1] <= max_rounds:
             break
     else:
         return None

@@ -261,7 +261,7 @@ class _Case:
 
     def _ended(self, begun: Outcome, runs: Sequence[RunRecord]) -> Outcome:
         measured = Measured.of(runs, self._experiment.objective)
-        forecast = forecast_of(runs, self._problem)
+        forecast = forecast_of(runs, self._problem, self._experiment.stop.max_rounds)
         trained = replace(begun, measured=measured, forecast=forecast)
         all_in = measured.bill.plus(begun.pilots_bill)
         status, words = verdict(self._experiment, measured, all_in, forecast)

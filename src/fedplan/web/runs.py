@@ -117,7 +117,14 @@ def _forecast(run: RunRecord) -> dict[str, Any] | None:
 
     Its seconds and joules are those of the rounds that it has had, times as many.
     """
-    told = next((one for one in run.decisions if one.expected_rounds and one.interval), None)
+    told = next(
+        (
+            one
+            for one in run.decisions
+            if one.expected_rounds and one.interval and np.isfinite(one.interval[1])
+        ),
+        None,
+    )
     if told is None or told.interval is None or not run.num_rounds:
         return None
     totals = {"rounds": 1.0, "seconds": run.time_s, "joules": run.energy_j}
