@@ -5,26 +5,30 @@
     python reproduction/suite.py grid --tasks short --quick --results quick
     python reproduction/suite.py best --tasks short
     python reproduction/suite.py compare --tasks short --courses online fedtune --seeds 1
+    python reproduction/suite.py constants
     python reproduction/suite.py report
 
 `grid` trains every uniform (K, E) of a task with every seed; each run is one row of a file in
 reproduction/results, and the same command later goes on where it stopped. `best` prints, from these
 rows, the setting that costs least on each fleet and at each energy weight: chosen on even seeds,
 priced on odd ones. `compare` trains courses on every fleet, at every weight, with seeds of their
-own (101 and on), a row for each run. `report` prints from these rows what courses cost over the
-best setting, puts the tables into the page and draws them. --data is a folder with wisdm/wisdm.npz
-(arrays x, y and client) and hospitals/compute.csv and network.csv; MNIST is the part of it that
-comes with fedplan.
+own (101 and on), a row for each run. `constants` halves and doubles each constant of the online
+course on the development half, and writes what that does to its mean bill. `report` prints from
+these rows what courses cost over the best setting, puts the tables into the page and draws them.
+--data is a folder with wisdm/wisdm.npz (arrays x, y and client) and hospitals/compute.csv and
+network.csv; MNIST is the part of it that comes with fedplan.
 """
 
 from __future__ import annotations
 
 import argparse
+import csv
 import sys
 from pathlib import Path
 
+from suite.constants import matters
 from suite.courses import CANDIDATES, FIRST_SEED, Comparison
-from suite.pricing import train_uniform
+from suite.pricing import Pricing, train_uniform
 from suite.report import print_best
 from suite.standing import draw, read_standings, tables, write_between
 from suite.tasks import TASKS
@@ -39,7 +43,7 @@ def read_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("command", choices=("grid", "best", "compare", "report"))
+    parser.add_argument("command", choices=("grid", "best", "compare", "constants", "report"))
     suite = [name for name, task in TASKS.items() if task.half]
     parser.add_argument("--tasks", nargs="*", choices=suite, default=suite, metavar="task",
                         help=f"of {', '.join(suite)} (default: all)")  # fmt: skip
@@ -63,6 +67,9 @@ def main() -> None:
     if options.command == "report":
         report(options)
         return
+    if options.command == "constants":
+        write_constants(options)
+        return
     trained = []
     for name in options.tasks:
         task = TASKS[name].quick() if options.quick else TASKS[name]
@@ -74,6 +81,22 @@ def main() -> None:
         print(f"{name}: done", file=sys.stderr)
     if options.command == "best":
         print_best(trained, options.data)
+
+
+def write_constants(options: argparse.Namespace) -> None:
+    """What each constant does, on the development half, in a file of its own."""
+    pricings = []
+    for name in options.tasks:
+        if TASKS[name].half == "development":
+            trainings = Trainings(TASKS[name], options.data, options.results, options.threads)
+            pricings += [Pricing(trainings, fleet, options.data) for fleet in TASKS[name].fleets]
+    with (options.results / "suite-constants.csv").open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(("constant", "value", "mean_ratio"))
+        for row in matters(pricings):
+            writer.writerow(row)
+            file.flush()
+            print(*row)
 
 
 def report(options: argparse.Namespace) -> None:

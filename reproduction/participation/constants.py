@@ -18,7 +18,6 @@ from participation.cells import best_turns, turns_at, turns_seeds
 
 PLACES = {
     "RAREST": grouping,
-    "LOUDEST": grouping,
     "LEAST_DATA": grouping,
     "LONGEST_CYCLE": grouping,
     "TURNS_COST": rounds,

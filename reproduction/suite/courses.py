@@ -25,6 +25,7 @@ FIRST_SEED = 101  # none that a grid has
 FEWEST_ROUNDS = 600  # that every run may take
 COLUMNS = (
     "task", "half", "fleet", "weight", "course", "seed", "status", "rounds", "cost", "ratio",
+    "foretold_after", "low", "high",
 )  # fmt: skip
 EPOCH, TEN = "K=10%, one epoch", "K=10, E=20"
 # What of a cell a course looks at, where that is not both fleet and weight: cells that are alike in
@@ -138,7 +139,7 @@ class Comparison:
         row = (
             self._task.name, self._task.half or "", cell.fleet, f"{cell.weight:g}", cell.course,
             cell.seed, run.status, run.num_rounds, f"{cost:.6g}",
-            f"{cost / self._best(cell.fleet, cell.weight):.4g}",
+            f"{cost / self._best(cell.fleet, cell.weight):.4g}", *_foretold(run),
         )  # fmt: skip
         with self._lock:
             fresh = not self._path.exists()
@@ -148,6 +149,16 @@ class Comparison:
                     writer.writerow(COLUMNS)
                 writer.writerow(row)
             self._done.add(cell)
+
+
+def _foretold(run: RunRecord) -> tuple[str, str, str]:
+    """The first interval of rounds after a cycle: when it was made, and its ends."""
+    for decision in run.decisions:
+        after = decision.round - 1
+        if decision.interval is not None and after >= (run.setting.groups or 1):
+            low, high = decision.interval
+            return str(after), f"{low:.4g}", f"{high:.4g}"
+    return "", "", ""
 
 
 def read_rows(path: Path) -> list[dict[str, str]]:

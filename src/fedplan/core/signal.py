@@ -35,10 +35,10 @@ class ClientReports:
     F_k is the mean loss over all samples of client k, w the model it was sent, w_k what it made of
     it. Gradients are those of one batch, the first that the client draws in the round.
 
-    update_norms : |w_k - w|.
+    update_norms : of w_k - w.
     losses, losses_after : F_k(w) and F_k(w_k); 0 of a client without samples.
-    gradient_changes : |grad F_k(w_k) - grad F_k(w)|, both of the same batch.
-    gradient_spreads : |grad F_k(w) - grad F(w)|, grad F being the cohort's mean by samples.
+    gradient_changes : norms of grad F_k(w_k) - grad F_k(w), both of the same batch.
+    gradient_spreads : norms of grad F_k(w) - grad F(w), grad F being the cohort's mean by samples.
     """
 
     update_norms: NDArray[np.float64]

@@ -30,7 +30,6 @@ _PLACES = 512  # a fleet of so many devices is cut exactly: a cut may be after e
 _COARSE = 256  # of a larger one, where cuts are looked for first
 _FINER = 8  # then each in this many steps to either side, in steps so much finer, while it pays
 RAREST = 4.0  # a group's update counts at most so many times what its data would
-LOUDEST = 2.0  # and a single client's at most so many times a whole round of everyone
 LEAST_DATA = 0.5  # a group holds at least this part of an equal share of the data
 LONGEST_CYCLE = 4  # rounds of a cycle for each group, about and at most
 
@@ -146,7 +145,7 @@ class Grouper:
     def _visits(self, ends: IntArray) -> tuple[int, ...]:
         seconds, joules = self._ranked.seconds_and_joules(ends)
         costs = self._problem.objective.of_round(seconds, joules, np.diff(ends))
-        return choose_visits(self._ranked.shares(ends), costs, self._ranked.largest_shares(ends))
+        return choose_visits(self._ranked.shares(ends), costs)
 
     def _cut(self, num_groups: int, least: float) -> IntArray | None:
         ends = self._best(num_groups, least)
@@ -273,11 +272,6 @@ class Ranked:
         first = np.repeat(starts[self.entries] - self._before, self.reached - self._before)
         return first + np.arange(self.num_devices)
 
-    def largest_shares(self, ends: IntArray) -> FloatArray:
-        """The data share of the client with the most data in each group."""
-        first, last = self._entry(ends[:-1]), self._entry(ends[1:] - 1)
-        return np.array([self._shares[a : b + 1].max() for a, b in zip(first, last, strict=True)])
-
     def _entry(self, places: IntArray) -> IntArray:
         return np.asarray(np.searchsorted(self.reached, places, "right"))
 
@@ -286,19 +280,17 @@ class Ranked:
         return np.asarray(sums[entry] + (places - self._before[entry]) * each[entry])
 
 
-def choose_visits(shares: FloatArray, costs: FloatArray, largest: FloatArray) -> tuple[int, ...]:
+def choose_visits(shares: FloatArray, costs: FloatArray) -> tuple[int, ...]:
     """How often each group trains in a cycle: the cheaper the more often, within bounds.
 
     P_j ~ p_j / c_j makes the same progress cost least where rare updates count as much as they
-    weigh; bounded, for they do less where steps are long: a group counts at most `RAREST` times,
-    a client (`largest`: the most data of one in each group) at most `LOUDEST` times. Of the cycles
-    of up to four rounds per group whose whole visits come near these frequencies, the cheapest is
-    taken, and of equals the shortest.
+    weigh; bounded, for they do less where steps are long: a group counts at most `RAREST` times
+    its data. Of the cycles of up to four rounds per group whose whole visits come near these
+    frequencies, the cheapest is taken, and of equals the shortest.
     """
     wanted = shares / np.where(costs > 0, costs, 1.0)
     wanted *= (shares / wanted).min()
-    wanted = np.maximum(wanted, np.maximum(shares / RAREST, largest / LOUDEST))
-    wanted = np.minimum(wanted, shares)
+    wanted = np.clip(wanted, shares / RAREST, shares)
     wanted /= wanted.sum()
     cycles = np.arange(shares.size, int(LONGEST_CYCLE * shares.size) + 1)
     visits = np.maximum(np.rint(np.multiply.outer(cycles, wanted)), 1.0)

@@ -14,11 +14,13 @@ from fedplan.core.problem import Problem
 from fedplan.core.setting import Participation, Setting
 from fedplan.errors import InputError
 from fedplan.participation import LAWS, Turns
-from fedplan.participation.grouping import LOUDEST
 from fedplan.planning.rounds import Convergence, expected_rounds
 from fedplan.planning.surface import between_neighbours, lattice
 from fedplan.planning.turns import likely_turns, plan_turns, turns_steps_range
 
+# A client's update counts at most so many times a whole round of everyone: a larger step is
+# unstable where steps of the usual size are not far from it.
+_LOUDEST = 2.0
 _WORK = 4e5  # devices times settings looked at
 _FEWEST, _MOST = 3, 24  # values of K, and of E, at a time
 _FURTHEST = 100  # times the E at which computing takes as long as sending: past it, no optimum
@@ -146,6 +148,6 @@ def _priced(
         for k in ks.tolist():
             setting = Setting(participation=law.of(problem, e, k), local_steps=e)
             prediction = price_setting(problem, convergence, setting, target_gap=target_gap)
-            is_stable = setting.participation.largest_share(problem) <= LOUDEST
+            is_stable = setting.participation.largest_share(problem) <= _LOUDEST
             if is_stable and problem.limits.are_met_by(prediction):
                 yield setting, prediction

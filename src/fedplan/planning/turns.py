@@ -69,7 +69,7 @@ def choose_groups(problem: Problem, local_steps: int, rounds: float) -> Grouping
     """The number of groups that trains at the lowest cost, where all clients need these rounds.
 
     >>> fleet = Fleet(step_time_s=[1.0, 1.1, 8.0, 9.0], comm_time_s=0.0)
-    >>> choose_groups(Problem(fleet=fleet), 1, rounds=100.0).whole().groups
+    >>> choose_groups(Problem(fleet=fleet), 1, rounds=10.0).whole().groups
     ((0, 1), (2, 3))
     """
     check_group_sizes(problem)

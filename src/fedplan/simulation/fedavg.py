@@ -126,8 +126,7 @@ class Simulator:
         """Train from the learner's first weights, as the course steers, until `stop` says so."""
         check_run(course.setting, stop, self.num_clients)
         steering, watch = course.begin(), Watch(stop)
-        reporter = self._reporter if wants_reports(course) else None
-        model = _Model(self.learner, seed, reporter, sketched=course.wants_signal)
+        model = self._model(course, seed)
         rounds: list[RoundRecord] = []
         status: Status | None = None
         setting, near = None, False
@@ -136,10 +135,7 @@ class Simulator:
             cohort = _NOBODY
             if round_ > 0:
                 setting = steering.ask()
-                drawn = setting.participation.cohort(self._samples, seed, round_)
-                cohort = self._answering(drawn, seed, round_)
-                rate = self._learning_rate.at(round_ - 1)
-                model.train(cohort, setting, rate, round_)
+                cohort = self._train(model, setting, seed, round_)
             took_s, used_j = self._price(cohort, setting.local_steps if setting else 0)
             status = watch.spend(round_, took_s, used_j)
             loss = accuracy = last_loss = None
@@ -235,6 +231,18 @@ class Simulator:
         finally:
             left.set()
             pool.shutdown(wait=False, cancel_futures=True)  # a round may take long
+
+    def _model(self, course: Course, seed: int) -> _Model:
+        """The model before training, which tells as much of its rounds as the course wants."""
+        reporter = self._reporter if wants_reports(course) else None
+        return _Model(self.learner, seed, reporter, sketched=course.wants_signal)
+
+    def _train(self, model: _Model, setting: Setting, seed: int, round_: int) -> Cohort:
+        """One round with this setting, and who took part."""
+        drawn = setting.participation.cohort(self._samples, seed, round_)
+        cohort = self._answering(drawn, seed, round_)
+        model.train(cohort, setting, self._learning_rate.at(round_ - 1), round_)
+        return cohort
 
     def _answering(self, cohort: Cohort, seed: int, round_: int) -> Cohort:
         """Those of a cohort that answer; the others are left out, and nobody waits for them."""
