@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 help:  ## Show this help
 	@grep -hE '^[a-z-]+:.*?## ' $(MAKEFILE_LIST) | awk 'BEGIN {FS = ":.*?## "}; {printf "  make %-16s %s\n", $$1, $$2}'
 
-run: $(VENV)/.run  ## Pilots, plan, training and check of the built-in demo: demo.png and demo.html
+run: $(VENV)/.run  ## Start, learn, arrive, bill: the built-in demo; demo.png and demo.html
 	@$(BIN)/fedplan run demo --plot demo.png --report demo.html
 	@echo "The report, to open in a browser: $(CURDIR)/demo.html"
 	@echo "Next: . $(BIN)/activate, then fedplan run setup3 energy-weight=0.5 --plot setup3.png, or one to change: fedplan run examples/study.toml"

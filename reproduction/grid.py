@@ -5,7 +5,7 @@
 
 Every finished run is a row of a file in reproduction/results; the same command later goes on where
 it stopped. Cohorts follow from seed and round, so these rows are all it takes to price the runs for
-any devices and any weight: see optimality.py.
+any devices and any weight: see `Clock.reprice`.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import pickle
 import re
 import sys
@@ -165,6 +166,6 @@ def test_an_outcome_shows_what_a_study_came_to(tmp_path):
     from fedplan.studies.workflow import run_study
 
     with Store(f"sqlite:///{tmp_path}/runs.db") as store:
-        outcome = run_study(build_experiment(read_study("demo", ["deadline-s=1"])), store)
-    assert repr(outcome).startswith("<Outcome: status infeasible, pilots 4, cost of pilots ")
-    assert outcome.message in outcome._repr_html_()
+        outcome = run_study(build_experiment(read_study("demo", ["seeds=1"])), store)
+    assert repr(outcome).startswith("<Outcome: status reached, course online, began with ")
+    assert html.escape(outcome.message) in outcome._repr_html_()

@@ -80,6 +80,6 @@ def test_run(ask, fedplan, law):
     found, text = ask("run", *SMALL, f"participation={law}")
     assert found["status"] == "reached" and has_its_size(found["plan"], law) and shown(law) in text
     assert found["plan"]["participation"]["law"] == law
-    assert bool(found["pilots"]) == (law == "uniform")
+    assert found["pilots"] == [] and found["plan"]["course"] == "fixed"
     decided = fedplan("show", "demo").out.partition("decided")[2]
     assert " steps" in decided and "clients_per_round" not in decided

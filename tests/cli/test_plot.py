@@ -56,7 +56,7 @@ def test_the_newest_of_a_name_is_drawn_or_the_one_of_an_id(fedplan, url, tmp_pat
     for name, path in (("demo", "newest.svg"), (first.fingerprint[:8], "first.svg")):
         assert fedplan("plot", name, "--store", url, "-o", tmp_path / path).code == 0
     newest, older = ((tmp_path / path).read_text() for path in ("newest.svg", "first.svg"))
-    assert "1 of 1 runs" in newest and "2 of 2 runs" in older
+    assert "Reached loss" in newest and "2 of 2 runs" in older
 
 
 def test_a_sweep_is_drawn_as_the_sweep_drew_it(fedplan, tmp_path):

@@ -8,6 +8,7 @@ import math
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from stored_runs import EXPERIMENT, make_run
@@ -67,53 +68,67 @@ def test_an_empty_store_lists_nothing(fedplan, path):
     assert fedplan("list", "--format", "json").json == expected
 
 
+PAPER = ("course=paper", "pairs=[[5,10],[10,20],[15,60]]", "upper-loss=1.8", "lower-loss=0.9")
+
+
 @pytest.fixture
-def two_studies(fedplan, path):
-    """The demo twice, with a limit the second time, and a sweep of it: one experiment."""
+def three_studies(fedplan, path):
+    """The demo online, the same by the paper's procedure, and a sweep of it: one experiment."""
     assert fedplan("run", "seeds=2", "-q").code == 0
-    assert fedplan("run", "seeds=2", "deadline-s=1", "-q").code == 3
+    assert fedplan("run", "seeds=2", *PAPER, "-q").code == 0
     words = ("sweep", "demo", "seeds=2", "clients-per-round=5,20", "local-steps=40", "-q")
     assert fedplan(*words).code == 0
 
 
-def test_studies_of_one_name_are_told_apart_and_count_their_own_runs(fedplan, two_studies):
-    plain, limited, swept = fedplan("list", "--format", "json").json["studies"]
-    assert {plain["name"], limited["name"], swept["name"]} == {"demo"}
-    assert "deadline-s" not in plain["differs"] and limited["differs"]["deadline-s"] == "1.0"
+def test_studies_of_one_name_are_told_apart_and_count_their_own_runs(fedplan, three_studies):
+    plain, paper, swept = fedplan("list", "--format", "json").json["studies"]
+    assert {plain["name"], paper["name"], swept["name"]} == {"demo"}
+    assert "course" not in plain["differs"] and paper["differs"]["course"] == "paper"
     assert swept["differs"]["clients-per-round"] == "[5, 20]"
-    assert (plain["num_runs"], limited["num_runs"], swept["num_runs"]) == (4 + 2, 4, 4)
-    assert "deadline-s=1.0" in fedplan("list").out
-    shown = fedplan("show", limited["fingerprint"][:12], "--runs", "--format", "json").json
-    assert shown["configuration"]["objective"]["deadline-s"] == 1.0
-    assert len(shown["runs"]) == shown["num_runs"] == 4
-    assert {run["made_for"] for run in shown["runs"]} == {"pilot"}
+    assert (plain["num_runs"], paper["num_runs"], swept["num_runs"]) == (2, 3 + 2, 4)
+    assert "course=paper" in fedplan("list").out
+    shown = fedplan("show", paper["fingerprint"][:12], "--runs", "--format", "json").json
+    assert shown["configuration"]["planning"]["course"] == "paper"
+    assert len(shown["runs"]) == shown["num_runs"] == 5
+    assert [run["made_for"] for run in shown["runs"]].count("pilot") == 3
+    online = fedplan("show", plain["fingerprint"], "--runs", "--format", "json").json["runs"]
+    assert {(run["course"], run["made_for"]) for run in online} == {("online", "training")}
 
 
-def test_show_says_in_words_what_was_decided_and_what_runs_were_for(fedplan, two_studies):
-    plain, _, swept = fedplan("list", "--format", "json").json["studies"]
-    runs = fedplan("show", plain["fingerprint"], "--runs", "--format", "json").json["runs"]
+def test_show_says_in_words_what_was_decided_and_what_runs_were_for(fedplan, three_studies):
+    plain, paper, swept = fedplan("list", "--format", "json").json["studies"]
     text = fedplan("show", plain["fingerprint"], "--runs").out
-    assert "6 (its experiment has 10)" in text
+    assert "2 (its experiment has 11)" in text and "online: begins with" in text
     assert "2 of 2 runs reached the target" in text and "{" not in text
-    assert "20 clients, 54 steps, seed 1000000: 12 rounds, loss 0.963" in text
+    runs = fedplan("show", paper["fingerprint"], "--runs", "--format", "json").json["runs"]
+    text = fedplan("show", paper["fingerprint"], "--runs").out
+    assert "5 clients, 10 steps, seed 1000000: " in text
     table = [line.split() for line in text.splitlines()]
     for run in runs:
         key = [str(run[name]) for name in ("clients_per_round", "local_steps", "seed")]
         (line,) = (words for words in table if words[:3] == key)
-        if run["made_for"] == "pilot" and run["status"] == "target":
+        if run["made_for"] == "pilot":
             assert line[-4:] == ["pilot", "its", "own", "loss"]
         else:
             assert line[-2:] == [run["made_for"], run["status"]]
     assert "cost least" in fedplan("show", swept["fingerprint"]).out
     whole = fedplan("show", plain["experiment"], "--runs", "--format", "json").json["runs"]
-    assert [run["made_for"] for run in whole].count("sweep") == 4 and len(whole) == 10
+    assert [run["made_for"] for run in whole].count("sweep") == 4 and len(whole) == 11
 
 
-def test_runs_whose_end_belongs_to_the_experiment_are_found(fedplan, path):
-    assert fedplan("run", "seeds=2", "evaluate-every=2", "-q").code == 0
+def test_exported_runs_have_their_course_and_its_decisions(fedplan, path):
+    assert fedplan("run", "seeds=1", "-q").code == 0
+    assert fedplan("export", "demo", "-o", "runs.json").code == 0
+    (run,) = json.loads(Path("runs.json").read_text())["runs"]
+    assert run["course"] == "online" and run["decisions"][0]["round"] == 1
+
+
+@pytest.mark.parametrize("words", [(), PAPER], ids=["online", "paper"])
+def test_runs_whose_end_belongs_to_the_experiment_are_found(fedplan, path, words):
+    assert fedplan("run", "seeds=2", "evaluate-every=2", *words, "-q").code == 0
     answer = fedplan("show", "demo", "--runs", "--format", "json").json
     roles = [run["made_for"] for run in answer["runs"]]
-    assert roles.count("training") == 2 and roles.count("pilot") == len(answer["steps"]["pilots"])
+    assert roles.count("training") == 2 and roles.count("pilot") == (3 if words else 0)
 
 
 def test_list_counts_the_runs_of_studies_and_experiments(fedplan, study):

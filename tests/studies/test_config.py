@@ -37,7 +37,7 @@ def test_the_reference_says_what_the_tables_say():
     for key in KEYS.values():
         goes_with = ""
         if key.only is not None and key.only[1] != (None,):
-            values = " or ".join(f"`{value}`" for value in key.only[1])
+            values = " or ".join(f"`{value}`" for value in key.only[1] if value is not None)
             goes_with = f" (With {key.only[0]} = {values}.)"
         default = "required" if key.required else written(key.default)
         expected.append((key.name, default, key.text + goes_with))

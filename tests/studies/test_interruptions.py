@@ -28,7 +28,13 @@ SWEEP = (
     "target-loss=0.6", "--format", "json", "-v",
 )  # fmt: skip
 RUN = ("run", "demo", "seeds=3", "--format", "json", "-v")
-LOGGED = re.compile(r"(.+): (K=(\d+), E=(\d+), seed (\d+), to .*? round \d+)(?: \((\d+) rounds\))?")
+PAPER_RUN = (
+    *RUN, "course=paper", "pairs=[[5,10],[10,20],[20,40]]", "upper-loss=1.5", "lower-loss=1.0",
+)  # fmt: skip
+LOGGED = re.compile(
+    r"(.+?): ((?:online, from )?(?:K=(\d+)|\d+ groups), E=(\d+), seed (\d+), to .*? round \d+)"
+    r"(?: \((\d+) rounds\))?"
+)
 
 
 def start(words, path, **options):
@@ -68,7 +74,8 @@ def check_trained_once(before, errs, needed):
         begun = logged("training", err)
         assert len({match[2] for match in begun}) == len(begun)
         for match in begun:
-            setting = tuple(map(int, match.group(3, 4, 5)))
+            clients, steps, seed = match.group(3, 4, 5)
+            setting = clients and int(clients), int(steps), int(seed)
             assert rounds.get(setting, -1) < needed[match[2]], match[0]
     stored_by_all = [match[2] for err in errs for match in logged("stored", err)]
     assert len(set(stored_by_all)) == len(stored_by_all)
@@ -189,8 +196,20 @@ def test_a_sweep_by_any_law_is_the_same_after_a_kill(tmp_path, law, grid):
     check_integrity(path)
 
 
-def test_a_run_killed_at_any_moment_goes_on_where_it_was(tmp_path, undisturbed):
-    interrupt_again_and_again(RUN, tmp_path / "runs.db", 1, undisturbed)
+@pytest.mark.parametrize("words", [RUN, PAPER_RUN], ids=["online", "paper"])
+def test_a_run_killed_at_any_moment_goes_on_where_it_was(tmp_path, undisturbed, words):
+    interrupt_again_and_again(words, tmp_path / "runs.db", 2, undisturbed)
+
+
+def test_two_runs_of_the_same_study_at_once_come_to_the_same(tmp_path, undisturbed):
+    path = tmp_path / "runs.db"
+    both = [start(RUN, path) for _ in range(2)]
+    outs = [process.communicate()[0] for process in both]
+    whole = undisturbed(RUN)
+    for process, out in zip(both, outs, strict=True):
+        assert (process.returncode, json.loads(out)) == whole.answer
+    check_integrity(path)
+    assert len(finished_runs(path)) == whole.num_runs == 3
 
 
 @pytest.mark.slow

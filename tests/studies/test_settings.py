@@ -22,7 +22,7 @@ from fedplan.studies.workflow import recall_study, run_study
 
 # Of demo, by the version that knew uniform sampling alone.
 EXPERIMENT = "598bc4ed7ba79f4619da2bf027f4e68556e4a10770c85a048839ef7b90a86f04"
-STUDY = "b2c1c88c46768ab340dcfa7443a58848619eb5522ea5131939e8dc1d26b08b63"
+STUDY = "7de99be563d5cc5e95c84c8c64dbd2666a803a22be0ef7697e6a72514782b8a8"
 
 
 def demo(*words):
@@ -113,13 +113,13 @@ def test_a_study_by_another_law_is_planned_without_pilots_and_remembered(law, tm
         outcome = run_study(experiment, store)
         again = recall_study(experiment, store)
         kept = store.find_step(store.studies()[0], "plan")
-    assert outcome.status == "reached" and outcome.pilots == () and outcome.setting is None
+    assert outcome.status == "reached" and outcome.pilots == () and outcome.course == "fixed"
     assert again.measured == outcome.measured and again.message == outcome.message
-    plan = outcome.plan
-    assert plan.participation == kept["participation"] == law
-    assert kept["local_steps"] == plan.setting.local_steps
+    setting = outcome.setting
+    assert setting.participation.law == kept["participation"] == law
+    assert kept["local_steps"] == setting.local_steps
     (run,) = outcome.measured.runs
-    assert run.setting == plan.setting
+    assert run.setting == setting
     assert outcome.measured.bill.time_s == sum(record.seconds for record in run.rounds)
 
 

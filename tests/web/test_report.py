@@ -12,6 +12,7 @@ from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
+from scripted import follow_script
 
 from fedplan.core.records import Observation, RoundRecord, RunRecord
 from fedplan.participation import LAWS, uniform
@@ -87,24 +88,27 @@ def check_structure(page):
     return outline
 
 
-def test_the_page_has_every_number_that_the_command_prints(fedplan, store, tmp_path):
+def test_the_page_has_every_number_that_the_command_prints(fedplan, store, tmp_path, monkeypatch):
+    follow_script(monkeypatch)
     answer = run(fedplan, "seeds=2", "energy-weight=0.3")
     page = page_of(fedplan, tmp_path)
     outline, words = check_structure(page), words_of(page)
     assert len(outline.alts) == 4 and outline.scripts == 2
     plan, measured = answer["plan"], answer["measured"]
     assert answer["message"] in words and "demo reached" in words
-    assert f"{plan['clients_per_round']} of 20 clients per round (K)" in words
+    groups = len(plan["participation"]["groups"])
+    assert f"{groups} groups of devices that take turns" in words and groups == 4
     low, high = answer["predicted"]["rounds_interval"]
     assert f"{low:,.0f} to {high:,.0f}" in words and "energy weight 0.3" in words
     verdict = "Yes:" if measured["as_predicted"] else "No:"
-    assert f"Was the prediction right {verdict}" in words
-    for one in (*answer["pilots"], *measured["runs"]):
-        setting = f"K={one['clients_per_round']}, E={one['local_steps']}"
+    assert f"Was the forecast right {verdict}" in words
+    for one in measured["runs"]:
+        setting = f"online 4 groups, E={one['local_steps']}"
         assert f"{setting} {one['seed']} {one['rounds']} {one['final_loss']:.4g}" in words
-    for name in ("pilots", "training"):
-        assert f"{answer['bill'][name]['cost']:.3g}"[:3] in words
-    assert "twice as many clients" in words and "communication twice as slow" in words
+    for one in answer["course"]:
+        assert f"{one['round']} turns 4 {one['local_steps']}" in words
+    assert f"{answer['bill']['all_in']['cost']:.3g}"[:3] in words
+    assert all(f"expected: {other['name']}" in words for other in answer["alternatives"])
 
 
 def test_the_command_on_the_page_makes_the_same_page(fedplan, store, tmp_path):
@@ -138,9 +142,9 @@ def test_a_study_of_ones_own_is_repeated_from_the_file_on_the_page(fedplan, stor
 @pytest.mark.parametrize(
     ("overrides", "status", "figures"),
     [
-        (("deadline-s=1",), "infeasible", 2),
+        (("deadline-s=1", "participation=turns"), "infeasible", 0),
         (("learning-rate=1e200",), "diverged", 2),
-        (("target-loss=0.01", "rounds=30"), "out of reach", 2),
+        (("target-loss=0.01", "rounds=30"), "not reached", 3),
         (("target-loss=9",), "nothing to learn", 2),
     ],
 )
@@ -151,11 +155,12 @@ def test_studies_that_came_to_nothing_are_explained(
     page = page_of(fedplan, tmp_path)
     outline, words = check_structure(page), words_of(page)
     assert answer["status"] == status and f"demo {status}" in words
-    assert answer["message"] in words and f"there is no plan: {status}" in words
-    assert len(outline.alts) == figures and "Training was not begun." in words
+    assert answer["message"] in words and len(outline.alts) == figures
+    assert ("Training was not begun." in words) is (answer["measured"] is None)
 
 
 SMALL = ("num-clients=8", "seeds=2")
+PAPER = ("pilots=paper", "pairs=[[5,10],[10,20],[15,60]]", "upper-loss=1.8", "lower-loss=0.9")
 
 
 @pytest.mark.parametrize("law", LAWS)
@@ -165,16 +170,18 @@ def test_a_study_by_any_law_is_reported(fedplan, store, tmp_path, law):
     outline, words = check_structure(page), words_of(page)
     assert answer["status"] == "reached" and "demo reached" in words
     assert answer["message"] in words
-    assert f"participation {law}" in words or law == "uniform"  # what goes without saying
+    assert f"participation {law}" in words
     with Store(store) as opened:
         plan = opened.find_step(opened.studies()[0], "plan")
-    assert plan["why"] in words or law == "uniform"  # whose pilots have sections of their own
+    assert plan["why"] in words
     groups = plan.get("groups", [])
     assert bool(groups) is (law == "turns") is ("Who trains when" in words)
     if groups:
-        rows = re.search(r"Groups, the fastest first.*?</table>", page, re.DOTALL)[0]
+        rows = re.search(r"Groups at the beginning, the fastest first.*?</table>", page, re.DOTALL)[
+            0
+        ]
         assert rows.count("<tr>") == len(groups) + 1
-        assert len(outline.alts) == 2  # turns, and the losses
+        assert len(outline.alts) == 3  # losses, turns and the bill
 
 
 @pytest.mark.parametrize("law", LAWS)
@@ -201,11 +208,12 @@ def test_a_sweep_by_any_law_is_reported(fedplan, store, tmp_path, law):
 
 
 def test_the_papers_pilots_predict_nothing(fedplan, store, tmp_path):
-    words = ("pilots=paper", "pairs=[[5,10],[10,20],[15,60]]", "upper-loss=1.8", "lower-loss=0.9")
-    answer = run(fedplan, *words, "seeds=1")
+    answer = run(fedplan, *PAPER, "seeds=1")
     page = page_of(fedplan, tmp_path)
     check_structure(page)
-    assert answer["plan"] and "Nothing was predicted." in words_of(page)
+    words = words_of(page)
+    assert answer["plan"] and "Nothing was foretold." in words and "The paper's pilots" in words
+    assert "of one training is what the pilots cost" in words
 
 
 def drop_runs(tmp_path, where):
@@ -220,17 +228,32 @@ def test_a_study_that_was_killed_is_reported_as_far_as_it_got(fedplan, store, tm
     drop_runs(tmp_path, "seed = 1")
     words = words_of(page_of(fedplan, tmp_path))
     assert "demo unfinished" in words and "2 of 3 runs are done" in words
-    assert f"K={answer['plan']['clients_per_round']}, E={answer['plan']['local_steps']} 2" in words
-    drop_runs(tmp_path, "seed < 3")
-    words = words_of(page_of(fedplan, tmp_path))
-    assert "0 of 3 runs are done" in words and "Training was not begun." in words
-    drop_runs(tmp_path, "seed = 1000001")
-    page = page_of(fedplan, tmp_path)
-    assert "The pilots have not ended." in words_of(page) and len(Outline(page).alts) == 2
+    groups = len(answer["plan"]["participation"]["groups"])
+    assert f"online {groups} groups, E={answer['plan']['local_steps']} 2" in words
     drop_runs(tmp_path, "1")
     page = page_of(fedplan, tmp_path)
     check_structure(page)
-    assert "No pilot has ended yet." in words_of(page) and not Outline(page).alts
+    words = words_of(page)
+    assert "0 of 3 runs are done" in words and "Training was not begun." in words
+    assert not Outline(page).alts
+
+
+def test_pilots_of_the_paper_that_were_cut_off_are_reported(fedplan, store, tmp_path):
+    run(fedplan, "seeds=1", *PAPER)
+    drop_runs(tmp_path, "seed = 0 OR clients_per_round = 15")
+    page = page_of(fedplan, tmp_path)
+    assert "The pilots have not ended." in words_of(page) and len(Outline(page).alts) == 1
+
+
+def test_a_study_of_a_version_that_designed_pilots_shows_its_runs(fedplan, store, tmp_path):
+    experiment = build_experiment(read_study("demo", ["seeds=1"]))
+    old = experiment.study.configuration()
+    old["planning"] |= {"pilots": "designed", "pilot-budget": 0.4}
+    with Store(store) as opened:
+        opened.save_study("old", old, experiment.settings)
+        run_study(experiment, opened)
+    words = words_of(page_of(fedplan, tmp_path, "old"))
+    assert "planned from pilots by an earlier version" in words and "1 run in the store" in words
 
 
 def test_a_sweep_shows_its_grid(fedplan, store, tmp_path):

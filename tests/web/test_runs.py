@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from scripted import follow_script
 from stored_runs import EXPERIMENT, make_run
 
 from fedplan.core.records import RoundRecord
@@ -95,16 +96,30 @@ def test_what_is_refused(stored, asked):
         runs.curves(stored, asked)
 
 
-def test_the_prediction_of_a_planned_study_is_the_one_it_was_given(url, fedplan):
-    result = fedplan("run", "demo", "--store", url, "--format", "json", "-q")
+def test_the_forecast_and_the_decisions_of_a_course_are_on_the_page(url, fedplan, monkeypatch):
+    follow_script(monkeypatch, foretold=(40.0, (30.0, 60.0)))
+    result = fedplan("run", "demo", "seeds=1", "--store", url, "--format", "json", "-q")
     assert result.code == 0, result.err
     found = runs.listing(url)
     (study,) = found["studies"]
-    k, e = result.json["plan"]["clients_per_round"], result.json["plan"]["local_steps"]
-    assert [study["plan"]["clients_per_round"], study["plan"]["local_steps"]] == [k, e]
-    asked = {"experiment": study["experiment"], "study": study["id"], "runs": [[k, e, 0]]}
+    assert study["plan"]["course"] == "online" and study["plan"]["local_steps"] == 20
+    (listed,) = runs.runs_of(url, study["experiment"])["runs"]
+    assert listed["name"] == study["plan"]["label"] == "online, from 4 groups, E=20"
+    asked = {"experiment": study["experiment"], "study": study["id"], "runs": [listed["key"]]}
     found = runs.curves(url, asked)
-    assert found["forecast"]["clients_per_round"] == k
-    predicted = result.json["predicted"]["rounds_interval"]
-    assert found["forecast"]["intervals"]["rounds"] == pytest.approx(predicted, rel=1e-3)
-    assert len(found["curves"]) == 1
+    assert found["forecast"]["intervals"]["rounds"] == [30, 60]
+    assert "40 rounds were expected (30 to 60)" in found["forecast"]["words"]
+    (curve,) = found["curves"]
+    assert [(one["round"], one["local_steps"]) for one in curve["decisions"]] == [
+        (1, 20), (6, 40), (11, 30),
+    ]  # fmt: skip
+
+
+def test_a_steered_run_and_one_that_keeps_to_its_setting_are_told_apart(url, fedplan, monkeypatch):
+    follow_script(monkeypatch, steps=(20,), at=(1,))
+    assert fedplan("run", "demo", "seeds=1", "--store", url, "-q").code == 0
+    words = ("participation=turns", "groups=4", "local-steps=20", "seeds=1")
+    assert fedplan("sweep", "demo", *words, "--store", url, "-q").code == 0
+    (experiment,) = runs.listing(url)["experiments"]
+    listed = runs.runs_of(url, experiment["id"])["runs"]
+    assert len(listed) == 2 and listed[0]["key"] != listed[1]["key"]

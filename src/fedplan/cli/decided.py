@@ -42,7 +42,8 @@ def _pilots(runs: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def _plan(plan: dict[str, Any]) -> Iterator[str]:
-    yield _setting(plan)
+    course = plan.get("course", "fixed")
+    yield _setting(plan) if course == "fixed" else f"{course}: begins with {_setting(plan)}"
     if why := plan.get("why"):
         yield why
 

@@ -101,9 +101,25 @@ def byte_bar(title: str, *, quiet: bool) -> Iterator[Callable[[int, int], None] 
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
+def progress_text(step: str, job: Job, record: RoundRecord) -> str:
+    """Where a run is: its round and loss, who takes turns, and the local steps of this round.
+
+    >>> from types import SimpleNamespace
+    >>> setting = SimpleNamespace(groups=12, clients_per_round=None, local_steps=31)
+    >>> record = SimpleNamespace(round=12, loss=0.83, setting=setting)
+    >>> progress_text("training", SimpleNamespace(setting=setting), record)
+    'training: round 12, loss 0.83, 12 groups, 31 local steps'
+    """
+    setting = record.setting or job.setting
+    loss = "-" if record.loss is None else f"{record.loss:.4g}"
+    who = f"{setting.groups} groups" if setting.groups else f"{setting.clients_per_round} clients"
+    steps = f"{setting.local_steps:,} local steps"
+    return f"{step}: round {record.round:,}, loss {loss}, {who}, {steps}"
+
+
 @contextmanager
 def step_bar(*, quiet: bool) -> Iterator[Callable[[str, Job, RoundRecord], None] | None]:
-    """What a study is at: its step, the setting, the round and the loss; None without bars."""
+    """What a study is at: its step, round and loss, and its setting now; None without bars."""
     if not _has_bars(quiet):
         yield None
         return
@@ -120,10 +136,7 @@ def step_bar(*, quiet: bool) -> Iterator[Callable[[str, Job, RoundRecord], None]
             now = time.monotonic()
             if now - shown_at >= _BETWEEN_UPDATES_S and record.loss is not None:
                 shown_at = now
-                text = (
-                    f"{step}: {job.setting.label}, round {record.round:,}, loss {record.loss:.4g}"
-                )
-                bar.update(task, description=text)
+                bar.update(task, description=progress_text(step, job, record))
 
         yield report
 

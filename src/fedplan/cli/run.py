@@ -1,9 +1,9 @@
-"""`fedplan run`: the whole flow, from pilots to the check of the plan's own prediction."""
+"""`fedplan run`: start training, learn from the rounds, arrive, and show the whole bill."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,25 +15,21 @@ from fedplan.cli.options import (
     store_options,
     verbose_option,
 )
+from fedplan.cli.outcome import outcome_json, print_outcome
 from fedplan.cli.output import (
-    amount,
     check_file,
     check_plot,
-    console,
-    joules,
     note_kept,
     print_json,
     save_plot,
     say_not_drawn,
-    seconds,
-    who_trains,
 )
 from fedplan.cli.preparing import build, compile_kernels, named_study, read_checked
 from fedplan.cli.progress import step_bar
 
 if TYPE_CHECKING:
     from fedplan.studies.building import Experiment
-    from fedplan.studies.workflow import Bill, Outcome
+    from fedplan.studies.outcome import Outcome
 
 _REPORTS = (".md", ".html")
 _EXIT_CODES = {"reached": 0, "infeasible": 3}
@@ -61,25 +57,28 @@ def run(
     download: bool,
     quiet: bool,
 ) -> None:
-    """Find clients per round and local steps for a study, train with them, and check.
+    """Train a study to its target at the lowest cost, learning from every round.
 
-    Short pilots show how fast the loss falls; the plan is the setting that stays cheap whatever
-    they leave open; training with it shows whether the prediction was right. Everything is kept in
-    the store: the same command after an interruption goes on where it was. With
-    participation=turns no pilots are needed: groups of devices of like speed take turns.
+    Training starts at once: groups of devices of like speed take turns, and the rounds themselves
+    show how many local steps pay. Every round is on the bill, and everything is kept in the store:
+    the same command after an interruption goes on where it was.
+
+    course=fixed keeps to one setting of the participation given; course=paper runs the paper's
+    pilots and trains with its Algorithm 2. Their rounds are on the bill too.
 
     STUDY is a study file (TOML) or one that is built in: demo, setup1, setup2, setup3. KEY=VALUE
     takes the place of what it says.
 
     With --runner flower the same study is run on a live federation of Flower's, client k on the
-    node with partition-id k. Seconds are real ones then, and its devices are profiled first.
+    node with partition-id k. Seconds are real ones then, its devices are profiled first, and it
+    keeps to one setting: course=fixed with uniform sampling, or course=paper.
 
     \b
     Examples:
       fedplan run
       fedplan run setup3 energy-weight=0.5 --plot setup3.png --report setup3.md
-      fedplan run setup3 participation=turns --plot turns.png
-      fedplan run setup1 pilots=paper
+      fedplan run setup3 participation=turns
+      fedplan run setup1 course=paper
       fedplan run study.toml deadline-s=3600 --format json
       fedplan run study.toml --runner flower --federation lab
 
@@ -87,6 +86,7 @@ def run(
     """
     from fedplan.store import Store
     from fedplan.studies import read_study
+    from fedplan.studies.courses import choose_course
 
     study, overrides = named_study(study, overrides)
     read = read_checked(
@@ -95,6 +95,8 @@ def run(
         lambda: check_plot(plot),
         lambda: check_file(report, _REPORTS),
     )
+
+    choose_course(read, live=federation is not None)
 
     from fedplan.studies.workflow import recall_study, run_study
 
@@ -118,9 +120,9 @@ def run(
         context = click.get_current_context()
         context.call_on_close(lambda: click.echo(f"Written: {report}", err=True))
     if output_format == "json":
-        print_json({**_as_json(experiment, outcome), "report": report})
+        print_json({**outcome_json(experiment, outcome), "report": report})
     else:
-        _print_table(experiment, outcome)
+        print_outcome(experiment, outcome)
     if code := _EXIT_CODES.get(outcome.status, 1):
         raise click.exceptions.Exit(code)
 
@@ -157,124 +159,3 @@ def draw_outcome(experiment: Experiment, outcome: Outcome, path: str) -> None:
     from fedplan.studies.picture import outcome_figure
 
     save_plot(outcome_figure(experiment, outcome), path)
-
-
-def _plan_json(outcome: Outcome) -> dict[str, Any] | None:
-    from fedplan.studies.workflow import plan_step
-
-    if outcome.plan is not None:
-        step = plan_step(outcome.plan)
-        law = {"law": step.pop("participation"), "groups": step.pop("groups")}
-        return {"participation": law, **step} if outcome.plan.success else None
-    if outcome.setting is None:
-        return None
-    return {
-        "participation": {"law": "uniform", "groups": []},
-        "clients_per_round": outcome.setting[0],
-        "local_steps": outcome.setting[1],
-        "regret": outcome.regret,
-    }
-
-
-def _predicted_json(outcome: Outcome) -> dict[str, Any] | None:
-    if (expected := outcome.forecast) is None:
-        return None
-    prediction = expected.prediction
-    totals = {
-        "rounds": prediction.expected_rounds,
-        "time_s": prediction.time_s,
-        "energy_j": prediction.energy_j,
-        "cost": prediction.cost,
-    }
-    intervals = {f"{name}_interval": list(expected.interval(v)) for name, v in totals.items()}
-    return {**totals, **intervals}
-
-
-def _as_json(experiment: Experiment, outcome: Outcome) -> dict[str, Any]:
-    from fedplan.studies.summary import RunSummary
-    from fedplan.studies.workflow import runs_within
-
-    measured = outcome.measured
-    within = runs_within(experiment.constraints, () if measured is None else measured.runs)
-    return {
-        "success": outcome.success,
-        "status": outcome.status,
-        "study": experiment.study.name,
-        "plan": _plan_json(outcome),
-        "predicted": _predicted_json(outcome),
-        "measured": measured
-        and {
-            "reached": measured.reached,
-            "rounds": measured.rounds,
-            "rounds_sd": measured.rounds_sd,
-            **asdict(measured.bill),
-            "as_predicted": outcome.as_predicted,
-            "runs": [asdict(RunSummary.of(one)) for one in measured.runs],
-        },
-        "limits": {
-            name: {
-                "limit": getattr(experiment.constraints, name),
-                "runs_within": None if measured is None else count,
-            }
-            for name, count in within.items()
-        },
-        "pilots": [asdict(RunSummary.of(one)) for one in outcome.pilots],
-        "bill": {
-            "unit": experiment.objective.unit,
-            "pilots": asdict(outcome.pilots_bill),
-            "training": None if measured is None else asdict(measured.bill),
-            "pilots_share": outcome.pilots_share,
-        },
-        "message": outcome.message,
-    }
-
-
-def _print_table(experiment: Experiment, outcome: Outcome) -> None:
-    from rich.table import Table
-
-    out = console()
-    study = experiment.study
-    facts = Table.grid(padding=(0, 3))
-    facts.add_row("study", f"{study.name}: {experiment.data_name}, {study.task.model}")
-    if (plan := _plan_json(outcome)) is not None:
-        law, clients = plan["participation"], plan["clients_per_round"]
-        facts.add_row(*who_trains(law["law"], clients, len(law["groups"]), experiment.num_clients))
-        facts.add_row("local steps", f"[bold]{plan['local_steps']:,}[/]")
-    out.print(facts)
-    out.print()
-    out.print(_comparison(experiment, outcome))
-    out.print()
-    out.print(outcome.message, markup=False)
-
-
-def _comparison(experiment: Experiment, outcome: Outcome) -> Any:
-    """Pilots, prediction and training side by side."""
-    from rich.table import Table
-
-    table = Table(box=None)
-    for name in ("", "rounds", "time", "energy", f"cost ({experiment.objective.unit})"):
-        table.add_column(name, justify="right" if name else "left", no_wrap=not name)
-    for pilot in outcome.pilots:
-        bill = type(outcome.pilots_bill).of([pilot], experiment.objective)
-        setting = f"{pilot.clients_per_round:,} clients, {pilot.local_steps:,} steps"
-        _add_bill(table, f"pilot: {setting}", f"{pilot.num_rounds:,}", bill)
-    if outcome.pilots:
-        _add_bill(table, "all pilots", "", outcome.pilots_bill)
-    if (expected := outcome.forecast) is not None:
-        prediction = expected.prediction
-        totals = (prediction.expected_rounds, prediction.time_s, prediction.energy_j)
-        shown = (amount, seconds, joules, amount)
-        cells = [
-            f"{form(low)} to {form(high)}"
-            for form, (low, high) in zip(
-                shown, map(expected.interval, (*totals, prediction.cost)), strict=True
-            )
-        ]
-        table.add_row("training, predicted", *cells)
-    if (measured := outcome.measured) is not None:
-        _add_bill(table, "training, measured", amount(measured.rounds), measured.bill)
-    return table
-
-
-def _add_bill(table: Any, name: str, rounds: str, bill: Bill) -> None:
-    table.add_row(name, rounds, seconds(bill.time_s), joules(bill.energy_j), amount(bill.cost))

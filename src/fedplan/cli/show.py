@@ -105,12 +105,13 @@ def _print_runs(made: list[tuple[RunEntry, str]]) -> None:
     table = Table(box=None)
     for name in columns:
         table.add_column(name, justify="right")
-    for name in ("participation", "made for", "ended by"):
+    for name in ("participation", "course", "made for", "ended by"):
         table.add_column(name)
     for run, role in made:
         cells = (shown(run) for shown in columns.values())
         law = run.setting.participation.law
-        table.add_row(*cells, law, role or "-", ended_by(run, role))
+        course = run.identity.partition("/")[0] or "fixed"
+        table.add_row(*cells, law, course, role or "-", ended_by(run, role))
     out = console()
     out.print()
     out.print(table)

@@ -157,7 +157,7 @@ def _as_json(
     return {
         "success": bool(_sound(runs)),
         "study": experiment.study.name,
-        "participation": training.participation,
+        "participation": training.law,
         "clients_per_round": setting.clients_per_round,
         "groups": setting.groups,
         "local_steps": setting.local_steps,

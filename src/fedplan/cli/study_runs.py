@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from fedplan.store import ExperimentEntry, RunEntry, Store, StudyEntry
 
 _UNIFORM = "uniform"  # the law of runs that say nothing of theirs
-Key = tuple[str, int, int, int]  # law, K (0 where it has none), E and the seed
+# Law, K (0 where it has none), E and the seed; and the course that steered it, if one did.
+Key = tuple[str, int, int, int, str]
 
 
 def runs_of_study(
@@ -66,21 +67,24 @@ def _roles(study: StudyEntry, steps: Mapping[str, Any]) -> dict[Key, str]:
     training = study.configuration["training"]
     first = training["first-seed"]
     seeds = range(first, first + training["seeds"])
-    law, local_steps = training.get("participation", _UNIFORM), training["local-steps"]
+    law, local_steps = training.get("participation") or _UNIFORM, training["local-steps"]
     clients = [0] if law == "turns" else training["clients-per-round"]
     roles: dict[Key, str] = {}
     if isinstance(clients, list) and isinstance(local_steps, list):
-        roles |= dict.fromkeys(product([law], clients, local_steps, seeds), "sweep")
+        roles |= dict.fromkeys(product([law], clients, local_steps, seeds, [""]), "sweep")
     if plan := steps.get("plan"):
         planned = plan.get("participation", _UNIFORM), plan["clients_per_round"] or 0
-        roles |= {(*planned, plan["local_steps"], seed): "training" for seed in seeds}
+        course = plan.get("course", "fixed")
+        steered = "" if course in ("fixed", "paper") else course
+        roles |= {(*planned, plan["local_steps"], seed, steered): "training" for seed in seeds}
     for one in steps.get("pilots", ()):
-        roles[_UNIFORM, one["clients_per_round"], one["local_steps"], one["seed"]] = "pilot"
+        roles[_UNIFORM, one["clients_per_round"], one["local_steps"], one["seed"], ""] = "pilot"
     return roles
 
 
 def _key(run: RunEntry) -> Key:
-    return run.law, run.clients_per_round or 0, run.local_steps, run.seed
+    course = run.identity.partition("/")[0]
+    return run.law, run.clients_per_round or 0, run.local_steps, run.seed, course
 
 
 def _place(run: RunEntry) -> tuple[int, int, int, int]:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from fedplan.core.course import Course, Decision
 from fedplan.core.setting import Setting
-from fedplan.core.signal import ClientReports, Signal
 from fedplan.errors import InputError
 from fedplan.frames import make_frame
 from fedplan.notebook import Shown, in_words
+
+if TYPE_CHECKING:
+    from fedplan.core.signal import ClientReports, Signal  # numpy, which lists do without
 
 # "unavailable": too few clients were there, or gave an answer that could be used. "unfinished":
 # nothing has ended the run: it is going on, or was cut off.
@@ -251,8 +253,10 @@ class RunRecord(Shown):
             if record.loss is not None and watch.arrives(record.loss):
                 status = "target"
             if status is not None:
-                return replace(self, status=status, rounds=self.rounds[: position + 1], message="")
-        return self if self.status == "diverged" else None
+                kept = self.rounds[: position + 1]
+                settled = tuple(one for one in self.decisions if one.round <= record.round + 1)
+                return replace(self, status=status, rounds=kept, decisions=settled, message="")
+        return self if self.status in ("diverged", "hopeless") else None
 
 
 class Runner(Protocol):

@@ -73,7 +73,7 @@ def _panel(
     groups: dict[str, list[Curve]] = {}
     for run in runs:
         if (curve := curve_of(run, against, value))[0].size:
-            groups.setdefault(run.setting.label, []).append(curve)
+            groups.setdefault(run.label, []).append(curve)
     curves = dict(sorted(groups.items(), key=lambda item: _by_number(item[0])))
     looks = line_looks([*curves])
     is_round, is_loss = against == "round", label == "training loss"

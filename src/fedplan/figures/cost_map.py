@@ -7,12 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fedplan.core.objective import Objective
-from fedplan.core.prediction import Prediction
 from fedplan.figures.cost_view import CostView
 from fedplan.figures.style import LEVELS, LEVELS_ABOVE_LOWEST
 from fedplan.figures.units import count_axis
-from fedplan.planning.descent_plan import settings_within_reach
-from fedplan.planning.descent_surface import descent_surface
 from fedplan.planning.steps import steps_range
 from fedplan.planning.surface import Surface, cost_surface, lattice
 
@@ -20,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fedplan.convergence.bound import Bound
-    from fedplan.convergence.descent import Descent
     from fedplan.core.constraints import Constraints
     from fedplan.core.fleet import Fleet, FloatArray, IntArray
     from fedplan.figures.frontier import Mark
@@ -82,42 +78,7 @@ def surface_view(
         title=title,
         quantity=name,
         scale=scale,
-        log=None,
         **words,
-    )
-
-
-def descent_cost_view(
-    fleet: Fleet,
-    descent: Descent,
-    objective: Objective,
-    marks: Sequence[Mark],
-    lowest: Prediction,
-    *,
-    constraints: Constraints,
-    basis: str,
-) -> CostView:
-    """Cost above the lowest by the likeliest descent, where pilots and marks are and between.
-
-    lowest : what the cheapest setting takes; the first of the marks is on the grid.
-    """
-    most = _LARGE_GRID if fleet.count.size > _LARGE_FLEET else _GRID
-    clients, steps = settings_within_reach(fleet, descent, constraints)
-    clients = _around(clients, [mark.clients_per_round for mark in marks])
-    steps = _around(steps, [mark.local_steps for mark in marks])
-    ks = _values(clients, most[0], marks[0].clients_per_round)
-    es = _values(steps, most[1], marks[0].local_steps)
-    surface = descent_surface(fleet, descent, objective, ks, es)
-    return _view(
-        surface,
-        np.minimum(surface.cost / lowest.cost, _FAR) - 1.0,
-        marks,
-        constraints,
-        title=f"Cost above the lowest, as fitted ({basis})",
-        quantity="extra cost",
-        scale=LEVELS_ABOVE_LOWEST,
-        log=True,
-        reference="the lowest",
     )
 
 
@@ -128,13 +89,12 @@ def _view(
     constraints: Constraints,
     *,
     scale: tuple[float, ...],
-    log: bool | None,
     **words: str,
 ) -> CostView:
     ks, es = surface.clients_per_round, surface.local_steps
     return CostView(
-        clients=count_axis("clients per round K", int(ks[0]), int(ks[-1]), log=log),
-        steps=count_axis("local steps E", int(es[0]), int(es[-1]), log=log),
+        clients=count_axis("clients per round K", int(ks[0]), int(ks[-1])),
+        steps=count_axis("local steps E", int(es[0]), int(es[-1])),
         clients_per_round=ks,
         local_steps=es,
         extra_cost=extra_cost,
@@ -144,10 +104,6 @@ def _view(
         marks=tuple(marks),
         **words,
     )
-
-
-def _around(ends: tuple[int, int], values: Sequence[int]) -> tuple[int, int]:
-    return min(ends[0], *values), max(ends[1], *values)
 
 
 def _values(ends: tuple[int, int], most: int, chosen: int) -> IntArray:

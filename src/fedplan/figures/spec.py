@@ -6,7 +6,7 @@ drawn by rising layer; a legend explains those that have a name, in the order th
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -248,7 +248,8 @@ def bar(row: int, end: float, colour: str, **style: Any) -> Bars:
 
 def alone(panel: Panel) -> Figure:
     """One panel as a figure of its own."""
-    return Figure(title=panel.title, rows=((panel,),), size=(7.4, panel.height))
+    shown = replace(panel, shares_y=False)
+    return Figure(title=panel.title, rows=((shown,),), size=(7.4, panel.height))
 
 
 def rule(

@@ -1,133 +1,237 @@
-"""The study figure: pilots and fit, training, cost of other settings, and the bill."""
+"""The study figure: losses for what was paid, what was decided, who trained, and the bill."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
 
-from fedplan.core.constraints import Constraints
-from fedplan.core.objective import Objective, costs_nothing
+import numpy as np
+
 from fedplan.errors import InputError
-from fedplan.figures.bill import Totals, bill_panel
-from fedplan.figures.cost_map import descent_cost_view
-from fedplan.figures.cost_view import CostView
-from fedplan.figures.frontier import Mark, Role
-from fedplan.figures.spec import Figure
-from fedplan.figures.study_losses import pilot_panel, training_panel
-from fedplan.figures.units import extra
-from fedplan.planning.descent_surface import cheapest_setting, predict_descent
+from fedplan.figures.losses import seed_lines
+from fedplan.figures.spec import Figure, Interval, Line, Panel, Part, Points, rule
+from fedplan.figures.style import BLUE, INK, ORANGE, PALE, Look
+from fedplan.figures.turn_bills import TurnBill, bill_panels
+from fedplan.figures.turns import turns_figure_data
+from fedplan.figures.units import (
+    NO_UNIT,
+    Axis,
+    bar_axis,
+    count_axis,
+    fit_axis,
+    round_axis,
+    time_unit,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from fedplan.convergence.descent import Descent
-    from fedplan.core.fleet import Fleet
+    from fedplan.core.course import Decision
+    from fedplan.core.objective import Objective
+    from fedplan.core.plan import Alternative
     from fedplan.core.records import RunRecord
-    from fedplan.planning.descent_plan import Forecast
+    from fedplan.figures.losses import Curve
+    from fedplan.figures.turns import Group
 
-Setting = tuple[int, int]
+_FURTHEST = 2.0  # times what was paid: how far what was foretold may stretch the axis
+
+
+class Totals(Protocol):
+    """What anything cost."""
+
+    @property
+    def time_s(self) -> float:
+        """Seconds."""
+
+    @property
+    def energy_j(self) -> float:
+        """Joules."""
+
+    @property
+    def cost(self) -> float:
+        """Both, in the objective's unit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paid:
+    """One line of the bill: what it was for, its rounds, and what it cost."""
+
+    name: str
+    rounds: float
+    totals: Totals
+
+    @property
+    def row(self) -> TurnBill:
+        """As the bars have it."""
+        paid = self.totals
+        return TurnBill(
+            name=self.name,
+            rounds=self.rounds,
+            time_s=paid.time_s,
+            energy_j=paid.energy_j,
+            cost=paid.cost,
+        )
 
 
 def study_figure_data(
-    fleet: Fleet,
+    runs: Sequence[RunRecord],
     objective: Objective,
     *,
     name: str,
     target_loss: float,
-    constraints: Constraints | None = None,
-    pilots: Sequence[RunRecord],
-    pilots_bill: Totals,
-    descent: Descent | None = None,
-    setting: Setting | None = None,
-    forecast: Forecast | None = None,
-    runs: Sequence[RunRecord] = (),
-    training_bill: Totals | None = None,
-    paper: Setting | None = None,
-    best_measured: Setting | None = None,
+    paid: Sequence[Paid],
+    decisions: Sequence[Decision] = (),
+    expected_cost: tuple[float, float] | None = None,
+    groups: Sequence[Group] = (),
+    order: Sequence[int] = (),
+    alternatives: Sequence[Alternative] = (),
     note: str = "",
 ) -> Figure:
     """Data of the study figure; what the study did not come to has no panel.
 
     name : of the study, for the title.
-    pilots, pilots_bill : the pilots, and what they cost together.
-    descent : what was fitted to them.
-    setting, forecast : the plan's (K, E), and what training with it was predicted to take.
-    runs, training_bill : training with it, and what that cost on average.
-    paper, best_measured : other settings to point out, where they are known.
+    paid : the lines of the bill, everything together first.
+    decisions : of the first run, where its course made any.
+    expected_cost : between which two costs the rounds foretold the end.
+    groups, order : those that took turns, and whose turn the first rounds were.
+    alternatives : what other settings would have cost.
     """
-    if not any(run.final_loss is not None for run in (*pilots, *runs)):
+    drawable = [run for run in runs if run.final_loss is not None]
+    if not drawable:
         raise InputError("a figure of a study needs at least one loss to draw, but got none.")
-    title = name
-    if setting is not None:
-        clients = f"{setting[0]:,} of {len(fleet):,} clients per round"
-        title += f": {clients}, {setting[1]:,} local step{'' if setting[1] == 1 else 's'}"
-    cost = None
-    if descent is not None and setting is not None:
-        others = {"the paper's method": paper, "best measured": best_measured}
-        cost = study_costs(
-            fleet, objective, constraints or Constraints(), descent, setting, pilots, others
-        )
-    bill = bill_panel(
-        objective,
-        pilots=pilots_bill,
-        forecast=forecast,
-        training=training_bill,
-        reached=any(run.status == "target" for run in runs),
-    )
-    panels = [
-        panel
-        for panel in (
-            pilot_panel(pilots, target_loss, descent),
-            training_panel(runs, target_loss, forecast),
-            None if cost is None else cost.panel(),
-            bill,
-        )
-        if panel is not None
-    ]
-    rows = tuple(tuple(panels[first : first + 2]) for first in range(0, len(panels), 2))
+    first = [_loss_panel(drawable, objective, target_loss, decisions, expected_cost)]
+    if len({one.local_steps for one in decisions}) > 1:
+        first.append(_steps_panel(drawable))
+    bills = [line.row for line in paid] + [_expected(one) for one in alternatives]
+    rows: tuple[tuple[Panel, ...], ...] = (tuple(first),)
+    if groups and alternatives:
+        turns = turns_figure_data(groups, order, bills, unit=objective.unit)
+        rows += turns.rows
+    elif bills:
+        rows += (bill_panels(bills, objective.unit),)
     height = sum(max(panel.height for panel in row) for row in rows)
-    return Figure(title=title, rows=rows, size=(11.5, height + 0.3), note=note)
+    return Figure(title=name, rows=rows, size=(11.5, height + 0.5), note=note)
 
 
-def study_costs(
-    fleet: Fleet,
-    objective: Objective,
-    limits: Constraints,
-    descent: Descent,
-    setting: Setting,
-    pilots: Sequence[RunRecord],
-    others: Mapping[str, Setting | None] = MappingProxyType({}),
-) -> CostView | None:
-    """What other settings cost by the fit; None where no setting meets the limits."""
-    basis = _basis(objective)
-    if costs_nothing(fleet, objective):  # then the plan is the fastest
-        objective, basis = Objective.weighted(0.0), "time: nothing costs anything"
-    lowest = cheapest_setting(fleet, descent, objective, limits)
-    if lowest is None:
-        return None
-
-    def mark(at: Setting, name: str, role: Role) -> Mark:
-        found = predict_descent(fleet, descent, objective, *at)
-        reaches = math.isfinite(found.cost)
-        remark = extra(found.cost / lowest.cost) if reaches else "never gets there"
-        return Mark.at(found, name, role, remark)
-
-    marks = [mark(setting, "chosen", "chosen"), Mark.at(lowest, "lowest, as fitted", "lowest")]
-    marks += [
-        mark(at, name, "paper" if "paper" in name else "other")
-        for name, at in others.items()
-        if at is not None
-    ]
-    marks += [mark(run.setting.pair, "pilot", "pilot") for run in pilots]
-    return descent_cost_view(
-        fleet, descent, objective, marks, lowest, constraints=limits, basis=basis
+def _expected(other: Alternative) -> TurnBill:
+    found = other.prediction
+    return TurnBill(
+        name=f"{other.name} (expected)",
+        rounds=found.expected_rounds,
+        time_s=found.time_s,
+        energy_j=found.energy_j,
+        cost=found.cost,
     )
 
 
-def _basis(objective: Objective) -> str:
-    weight = objective.per_joule
-    if objective != Objective.weighted(min(weight, 1.0)):
-        return objective.unit
-    return f"energy weight {weight:g}" if weight else "time alone"
+def _loss_panel(
+    runs: Sequence[RunRecord],
+    objective: Objective,
+    target_loss: float,
+    decisions: Sequence[Decision],
+    expected_cost: tuple[float, float] | None,
+) -> Panel:
+    """The loss over what had been paid by then, and where the course changed its mind."""
+    curves = [_over_cost(run, objective) for run in runs]
+    longest = max(float(at[-1]) for at, _ in curves)
+    ends = (expected_cost or (0.0, 0.0))[1]
+    high = 1.02 * max(longest, min(ends, _FURTHEST * longest))
+    x = _cost_axis(objective.unit, high)
+    losses = [float(loss) for _, seen in curves for loss in seen]
+    parts: list[Part] = [*_runs(runs, curves), rule(x, target_loss, f"target {target_loss:g}")]
+    if expected_cost is not None:
+        low, top = (min(end, 2 * high) for end in expected_cost)  # it is seen to go on
+        foretold = "the end, as foretold"
+        parts.append(
+            Interval(
+                low=low, high=top, at=target_loss, colour=ORANGE, width=3.5, name=foretold, layer=3
+            )
+        )
+    parts += _changes(runs[0], curves[0], decisions)
+    return Panel(
+        name="training",
+        title="Loss, for what had been paid by then",
+        x=x,
+        y=fit_axis("training loss", NO_UNIT, [*losses, target_loss], log=True),
+        parts=tuple(parts),
+        legend="inside",
+        words=f"Training loss over cost, {len(runs)} run{'' if len(runs) == 1 else 's'}, down to "
+        f"the target {target_loss:g}.",
+    )
+
+
+def _cost_axis(unit: str, high: float) -> Axis:
+    if unit == "s":
+        return bar_axis("time", high, time_unit(high))
+    return bar_axis(f"cost ({unit})", high)
+
+
+def _over_cost(run: RunRecord, objective: Objective) -> Curve:
+    """What had been paid at each evaluation, and the loss there."""
+    each = [objective.of_round(one.seconds, one.joules, len(one.cohort)) for one in run.rounds]
+    at = np.cumsum(np.array(each, dtype=np.float64))
+    losses = np.array([one.loss for one in run.rounds], dtype=np.float64)  # None is NaN
+    found = ~np.isnan(losses)
+    return at[found], losses[found]
+
+
+def _runs(runs: Sequence[RunRecord], curves: Sequence[Curve]) -> list[Line]:
+    """One line for each run, the first in front: the decisions shown are its own."""
+    lines = seed_lines(runs[1:], curves[1:], "other seeds", in_front=True) if runs[1:] else []
+    return [*lines, *seed_lines(runs[:1], curves[:1], f"seed {runs[0].seed}", in_front=False)]
+
+
+def _changes(run: RunRecord, curve: Curve, decisions: Sequence[Decision]) -> list[Points]:
+    """Where a run went on with another setting: at the loss after the round before."""
+    evaluated = [one.round for one in run.rounds if one.loss is not None]
+    at, losses = curve
+    found = []
+    for decision in decisions:
+        place = int(np.searchsorted(evaluated, decision.round)) - 1
+        if decision.round > 1 and place >= 0:
+            who = f"{decision.groups} groups, " if decision.groups else ""
+            words = f"from round {decision.round:,}: {who}{decision.local_steps:,} local steps"
+            found.append((float(at[place]), float(losses[place]), words))
+    if not found:
+        return []
+    xs, ys, words_of = zip(*found, strict=True)
+    return [
+        Points(
+            x=np.array(xs),
+            y=np.array(ys),
+            look=Look(colour=INK, symbol="diamond", size=6.0, layer=4),
+            layer=4,
+            name="re-planned",
+            hover=words_of,
+        )
+    ]
+
+
+def _steps_panel(runs: Sequence[RunRecord]) -> Panel:
+    """Local steps of every round."""
+    lines, longest = [], 1
+    seen: list[int] = []
+    for place, run in reversed(list(enumerate(runs))):
+        used = [(one.round, one.setting.local_steps) for one in run.rounds if one.setting]
+        if not used:
+            continue
+        rounds, steps = np.array(used, dtype=np.float64).T
+        lines.append(
+            Line(
+                x=np.repeat(rounds, 2) - np.tile([1.0, 0.0], rounds.size),
+                y=np.repeat(steps, 2),
+                colour=PALE if place else BLUE,
+                width=0.8 if place else 2.0,
+                hover=f"seed {run.seed}, round {{x}}: {{y}} local steps",
+            )
+        )
+        seen += (int(steps.min()), int(steps.max()))
+        longest = max(longest, run.num_rounds)
+    return Panel(
+        name="steps",
+        title="Local steps, as the rounds told",
+        x=round_axis(float(longest)),
+        y=count_axis("local steps E", min(seen), max(seen)),
+        parts=tuple(lines),
+        words=f"Local steps from round to round, {min(seen):,} to {max(seen):,}.",
+    )

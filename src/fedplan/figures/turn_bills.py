@@ -40,6 +40,7 @@ def bill_panels(bills: Sequence[TurnBill], unit: str, *, narrow: bool = False) -
         f"{broken(bill.name, narrow=narrow)}\n{number(bill.rounds)} rounds" for bill in bills
     )
     rows = Categories(names=names)
+    tall = max(0.4, 0.19 * max(name.count("\n") + 1 for name in names))  # inches of a name
     columns: list[tuple[str, Unit, list[float]]] = [
         ("time to target", time_unit(bills[0].time_s), [bill.time_s for bill in bills])
     ]
@@ -63,11 +64,12 @@ def bill_panels(bills: Sequence[TurnBill], unit: str, *, narrow: bool = False) -
         ]
         panels.append(
             Panel(
+                name="bill",
                 x=bar_axis(name, _ROOM * float(ends.max()), of),
                 y=rows,
                 parts=(*bars, Texts(x=ends, y=at, texts=tuple(texts))),
                 shares_y=place > 0 and not narrow,
-                height=(0.6 + 0.7 * len(bills)) if narrow else 1.0 + 0.4 * len(bills),
+                height=(0.6 + 0.7 * len(bills)) if narrow else 1.0 + tall * len(bills),
                 words="; ".join(
                     f"{bill.name}: {text}" for bill, text in zip(bills, texts, strict=True)
                 ),

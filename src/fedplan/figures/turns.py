@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from fedplan.core.fleet import FloatArray
     from fedplan.core.plan import Plan
 
-_MOST_ROUNDS, _FEWER_ROUNDS = 60, 24  # of the timeline, and on a phone: more cannot be told apart
+MOST_ROUNDS, _FEWER_ROUNDS = 60, 24  # of the timeline, and on a phone: more cannot be told apart
 _ROOM = 1.55  # times the longest bar: the axis leaves room for what is written at its end
 _MOST_NAMED = 20  # groups that each have a name beside their row; of more, some have
 _THICK = 0.74
@@ -83,7 +83,7 @@ def turns_figure_data(
     rows = _rows(len(groups), broken(bills[1].name, narrow=narrow))
     row_of = {group: row for row, group in enumerate(ranked)}
     fastest_first = [groups[group] for group in ranked]
-    places = [row_of[group] for group in order[: _FEWER_ROUNDS if narrow else _MOST_ROUNDS]]
+    places = [row_of[group] for group in order[: _FEWER_ROUNDS if narrow else MOST_ROUNDS]]
     timeline = _timeline(fastest_first, places, bills[1], rows)
     if narrow:
         panels = [timeline, *bill_panels(bills[:2], unit, narrow=True)]
@@ -124,7 +124,7 @@ def plan_turns_data(plan: Plan, *, narrow: bool = False) -> Figure:
 
 def first_turns(plan: Plan) -> tuple[int, ...]:
     """Which group trains in each of the rounds that the figure shows: two cycles, or fewer."""
-    return order_of_turns(plan.visits, min(2 * sum(plan.visits), _MOST_ROUNDS))
+    return order_of_turns(plan.visits, min(2 * sum(plan.visits), MOST_ROUNDS))
 
 
 def _rows(count: int, uniform: str) -> Categories:
@@ -186,6 +186,7 @@ def _timeline(
     same = f"In the same {quantity(span, unit)}"
     title = f"{same}: {len(places)} rounds in turns, {fits} of {uniform.name}"
     return Panel(
+        name="turns",
         title=title,
         x=bar_axis("time from the start", 1.005 * span, unit),
         y=rows,

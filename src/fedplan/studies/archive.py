@@ -179,7 +179,9 @@ class Archive:
 
 def _words(run: Job | RunRecord, stop: Stop) -> str:
     """Which run, and how far it goes."""
-    words = f"{run.setting.label}, seed {run.seed}, to "
+    steered = run.course if isinstance(run, RunRecord) else run.course.identity.partition("/")[0]
+    words = f"{steered}, from " if steered else ""
+    words += f"{run.setting.label}, seed {run.seed}, to "
     if stop.target_loss is not None:
         words += f"loss {stop.target_loss:.6g} or "
     return f"{words}round {stop.max_rounds}"

@@ -122,7 +122,7 @@ def build_experiment(study: Study, *, federation: str | None = None) -> Experime
 def _check_live(training: TrainingTable) -> None:
     """Refuse what real clients cannot be asked for."""
     problems = []
-    if training.participation != Uniform.law:
+    if training.law != Uniform.law:
         problems.append(
             "a live federation draws its clients uniformly, for whoever is away must be replaced, "
             f"but got participation={training.participation}. Set participation=uniform, or leave "

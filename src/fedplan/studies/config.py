@@ -22,15 +22,26 @@ from fedplan.studies.keys import (
     TrainingTable,
 )
 
-# Keys of [training] that came later, with what was so before. Where they say the same they are not
-# stored, so that a study that is in a store already is found again.
-_BEFORE = {
-    "decay-every": None,
-    "decay-rounds": None,
-    "rates": None,
-    "participation": "uniform",
-    "groups": None,
-    "dropout": 0.0,
+# Keys that came later, with what was so before. Where they say the same they are not stored, so
+# that a study that is in a store already is found again.
+_BEFORE: dict[str, dict[str, Any]] = {
+    "training": {
+        "decay-every": None,
+        "decay-rounds": None,
+        "rates": None,
+        "participation": None,
+        "groups": None,
+        "dropout": 0.0,
+    },
+    "planning": {"course": None, "pilots": None},
+}
+# Keys and values that are no more, and what to do instead.
+_ONLINE = "training itself is the pilot now, and every round counts"
+_GONE = {
+    "pilot-budget": f"pilot-budget is gone: {_ONLINE}. Leave it out; max-time-s and max-energy-j "
+    "bound what is spent.",
+    "pilots": f"pilots are no longer designed: {_ONLINE}. Leave pilots out, or set course=paper "
+    "for the paper's.",
 }
 
 
@@ -53,9 +64,10 @@ class Study:
             for name, table in tables.items()
             if table is not None
         }
-        for key, value in _BEFORE.items():
-            if written["training"][key] == value:
-                del written["training"][key]
+        for table, keys in _BEFORE.items():
+            for key, value in keys.items():
+                if written[table][key] == value:
+                    del written[table][key]
         return written
 
     def to_text(self) -> str:
@@ -98,10 +110,22 @@ def make_study(name: str, tables: Mapping[str, Mapping[str, Any]]) -> Study:
 
 
 def stored_tables(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """The tables of a stored configuration, with the keys that it goes without."""
+    """The tables of a stored configuration, with the keys that it goes without.
+
+    Of what earlier versions planned from, which is no key any more, nothing is left.
+    """
     whole = {name: dict(values) for name, values in tables.items()}
-    whole["training"] = {**_BEFORE, **whole.get("training", {})}
+    for table, keys in _BEFORE.items():
+        whole[table] = {**keys, **whole.get(table, {})}
+    whole["planning"].pop("pilot-budget", None)
+    if whole["planning"]["pilots"] == "designed":
+        whole["planning"]["pilots"] = None
     return whole
+
+
+def had_designed_pilots(tables: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Whether a stored study is of a version that designed pilots."""
+    return tables.get("planning", {}).get("pilots") == "designed"
 
 
 def study_from_text(text: str) -> Study:
@@ -146,6 +170,8 @@ def _fault(table: str, details: dict[str, Any]) -> Fault:
     elif kind in _BOUNDS:
         sign, limit = _BOUNDS[kind]
         message = f"`{name} {sign} {context[limit]:g}` must hold, but got {name}={got}."
+    elif kind == "literal_error" and (name, got) == ("pilots", "designed"):
+        message = _GONE["pilots"]
     elif kind == "literal_error":
         words = context["expected"].replace("'", "")
         message = f"{name} must be {words}, but got {got!r}."
@@ -160,4 +186,6 @@ def unknown_key(name: str, table: str | None = None) -> str:
     """What to say of a key that is not one, or not one of this table."""
     if name in KEYS:
         return f"{name} belongs in [{KEYS[name].table}], not in [{table}]."
+    if name in _GONE:
+        return _GONE[name]
     return f"{name} is no key of a study.{suggestion(name, KEYS)}"

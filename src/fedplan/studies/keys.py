@@ -6,26 +6,33 @@ Every key stands in one table alone, so that `key=value` on the command line is 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from fedplan.core.learning_rate import Schedule
-from fedplan.participation import LAWS, Turns
+from fedplan.participation import LAWS, Turns, Uniform
+from fedplan.studies.courses import COURSE_NAMES, FIXED, ONLINE, PAPER, PUBLISHED
 from fedplan.tasks.synthetic_data import MAX_SEED
 
 DATA_SETS = ("synthetic", "mnist", "mnist-mini")
 _IMAGES = ("mnist", "mnist-mini")
 if TYPE_CHECKING:
     _Law = str
+    _Course = str
 else:
-    _Law = Literal[tuple(LAWS)]
+    _Law, _Course = Literal[tuple(LAWS)], Literal[COURSE_NAMES]
 
 
 def _laws_in_words() -> str:
     *most, last = (f"`{name}` ({law.summary})" for name, law in LAWS.items())
     return f"{', '.join(most)} or {last}"
+
+
+def _in_words(names: Sequence[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
 
 
 def _kebab(name: str) -> str:
@@ -141,11 +148,15 @@ class TrainingTable(Table):
         "Learning rates of the rounds after the first, one each; the last one goes on.",
         only=("schedule", ("list",)),
     )
-    participation: _Law = _key("uniform", f"Who trains when: {_laws_in_words()}.")
+    participation: _Law | None = _key(
+        None,
+        f"Who trains when: {_laws_in_words()}. Without it `simulate` and `sweep` draw uniformly, "
+        "and `run` leaves it to the course.",
+    )
     clients_per_round: int | None = _key(
         None,
         "Clients that train in a round, K.",
-        only=("participation", tuple(law for law in LAWS if law != Turns.law)),
+        only=("participation", (None, *(law for law in LAWS if law != Turns.law))),
         ge=1,
     )
     groups: int | None = _key(
@@ -177,6 +188,11 @@ class TrainingTable(Table):
     evaluate_subset: int | None = _key(
         None, "Samples an evaluation uses, all without it; near the target all.", ge=1
     )
+
+    @property
+    def law(self) -> str:
+        """Who trains when, where one setting is trained with."""
+        return self.participation or Uniform.law
 
     @property
     def every_seed(self) -> range:
@@ -256,19 +272,18 @@ LIMIT_KEYS = (
 
 
 class PlanningTable(Table):
-    """`[planning]`: the short runs that a plan is made from."""
+    """`[planning]`: what `fedplan run` does from the first round to the target."""
 
-    pilots: Literal["designed", "paper"] = _key(
-        "designed",
-        "`designed`: chosen one after the other for what they tell and cost, and planned on by "
-        "regret; `paper`: the paper's procedure, with given pairs and two losses.",
+    pilot_budget: ClassVar[float] = 0.4  # no key: a live app's own pilots go by it
+
+    course: _Course | None = _key(
+        None,
+        f"`{ONLINE}`: start at once, learn from the rounds, re-plan; `{FIXED}`: one setting of the "
+        f"participation given, turns without one; `{PAPER}`: the paper's procedure, with pilots of "
+        f"given pairs and two losses; rules of others, to compare with: {_in_words(PUBLISHED)}. "
+        f"Without it `{ONLINE}`, or `{FIXED}` where participation is given.",
     )
-    pilot_budget: float = _key(
-        0.4,
-        "Pilots go on, where that can pay, while they cost at most this share of training.",
-        only=("pilots", ("designed",)),
-        gt=0,
-    )
+    pilots: Literal["paper"] | None = _key(None, f"`paper` is another word for course = {PAPER}.")
     pairs: list[list[int]] | None = _key(None, "Of the paper's procedure: the pairs [K, E] to try.")
     upper_loss: float | None = _key(
         None, "Of the paper's procedure: the loss at which a pilot's rounds begin to count.", gt=0

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
+from typing import Literal
+
 from fedplan.convergence.estimation import estimate_bound
 from fedplan.convergence.pilots import Pilot
+from fedplan.core.problem import Problem
 from fedplan.core.records import RunRecord, Stop
 from fedplan.errors import InputError
 from fedplan.participation import uniform
@@ -11,16 +16,34 @@ from fedplan.planning.paper import solve_paper
 from fedplan.planning.steps import steps_range
 from fedplan.simulation import Job
 from fedplan.studies.keys import PlanningTable
-from fedplan.studies.pilots import Choice, Failure, PilotProblem, Trial, failed
+
+Failure = Literal["diverged", "out of reach", "nothing to learn", "losses too close"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """A pilot to run."""
+
+    job: Job
+    stop: Stop
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PaperChoice:
+    """What the pilots have led to: a setting, or why there is none and what to change."""
+
+    status: Literal["chosen"] | Failure
+    setting: tuple[int, int] | None = None
+    message: str
 
 
 class PaperPilots:
     """Runs every pair to the lower loss, averages the ratios of all pairs of pilots, solves P3."""
 
-    def __init__(self, problem: PilotProblem, table: PlanningTable) -> None:
+    def __init__(self, problem: Problem, table: PlanningTable, max_rounds: int) -> None:
         if table.pairs is None or table.upper_loss is None or table.lower_loss is None:
             raise InputError("the paper's pilots need pairs, upper-loss and lower-loss.")
-        self._problem = problem
+        self._problem, self._max_rounds, self._seed = problem, max_rounds, table.pilot_seed
         self._pairs = [(clients, steps) for clients, steps in table.pairs]
         self._losses = table.upper_loss, table.lower_loss
         self._runs: list[RunRecord] = []
@@ -37,8 +60,8 @@ class PaperPilots:
             return None
         clients, steps = self._pairs[len(self._runs)]
         return Trial(
-            job=Job(course=uniform(clients, steps), seed=self._problem.seed),
-            stop=Stop(max_rounds=self._problem.max_rounds, target_loss=self._losses[1]),
+            job=Job(course=uniform(clients, steps), seed=self._seed),
+            stop=Stop(max_rounds=self._max_rounds, target_loss=self._losses[1]),
         )
 
     def tell(self, run: RunRecord) -> None:
@@ -52,11 +75,11 @@ class PaperPilots:
             self._failure = "losses too close"
 
     @property
-    def choice(self) -> Choice:
+    def choice(self) -> PaperChoice:
         """The paper's (K, E)."""
         problem = self._problem
         if self._failure is not None:
-            return failed(self._failure, problem, self.runs)
+            return PaperChoice(status=self._failure, message=self._advice(self._failure))
         upper, lower = self._losses
         pilots = [
             Pilot(
@@ -72,17 +95,41 @@ class PaperPilots:
         ]
         estimate = estimate_bound(pilots, len(problem.fleet), method="pairwise")
         if estimate.bound is None:
-            return Choice(status="out of reach", message=estimate.message)
-        limits = estimate.within_reach(problem.constraints)
+            return PaperChoice(status="out of reach", message=estimate.message)
+        limits = estimate.within_reach(problem.limits)
         setting = solve_paper(
             problem.fleet,
             estimate.bound,
             problem.objective,
-            clients_range=problem.constraints.clients_range(len(problem.fleet)),
+            clients_range=problem.limits.clients_range(len(problem.fleet)),
             steps_range=steps_range(limits, estimate.bound),
         )
         message = (
             f"The paper's Algorithm 2 says {setting[0]:,} clients per round and {setting[1]:,} "
             f"local steps, from a ratio a0 / b0 of {estimate.ratio:,.4g}."
         )
-        return Choice(status="chosen", setting=setting, message=message)
+        return PaperChoice(status="chosen", setting=setting, message=message)
+
+    def _advice(self, failure: Failure) -> str:
+        """Why the pilots have led to nothing, and what to change."""
+        last = self._runs[-1]
+        clients, steps = last.setting.pair
+        pilot = f"A pilot with {clients:,} clients per round and {steps:,} local steps"
+        losses = [loss for loss in last.losses if loss is not None]
+        lowest = min(losses, default=math.nan)
+        return {
+            "diverged": f"{pilot} diverged. Lower learning-rate.",
+            "out of reach": (
+                f"{pilot} came down to a loss of {lowest:.4g} in {last.num_rounds:,} rounds, not "
+                f"to {self._losses[1]:g}. Raise lower-loss, allow more rounds, or change "
+                "learning-rate."
+            ),
+            "nothing to learn": (
+                f"The loss before training is {losses[0] if losses else math.nan:.4g}, and "
+                f"lower-loss {self._losses[1]:g} is no lower. Lower it."
+            ),
+            "losses too close": (
+                f"{pilot} passed upper-loss and lower-loss in the same round, "
+                f"{last.num_rounds:,}. Set them further apart."
+            ),
+        }[failure]

@@ -6,51 +6,79 @@ from fedplan.errors import InputError
 from fedplan.figures import (
     Figure,
     convergence_data,
-    plan_turns_data,
     study_figure_data,
     sweep_figure_data,
 )
-from fedplan.figures.convergence import sound_runs
+from fedplan.figures.study import Paid
+from fedplan.figures.turns import MOST_ROUNDS
+from fedplan.participation import Turns
 from fedplan.studies.building import Experiment
+from fedplan.studies.outcome import Outcome, decisions_of
 from fedplan.studies.recalling import Recalled
 from fedplan.studies.sweep import Sweep
-from fedplan.studies.workflow import Outcome
 
 
 def has_losses(outcome: Outcome) -> bool:
     """Whether there is anything to draw."""
     trained = outcome.measured.runs if outcome.measured else ()
-    if outcome.plan is not None:
-        return bool(outcome.plan.groups or sound_runs(trained))
-    runs = (*outcome.pilots, *trained)
-    return any(run.final_loss is not None for run in runs)
+    return any(run.final_loss is not None for run in (*outcome.pilots, *trained))
 
 
 def outcome_figure(experiment: Experiment, outcome: Outcome) -> Figure:
-    """Pilots and fit, training, cost of other settings and bill, as far as the study got."""
-    if experiment.fleet is None or experiment.stop.target_loss is None:
-        raise AssertionError("what was planned has devices and a target")
-    measured = outcome.measured
-    if outcome.plan is not None:
-        if outcome.plan.groups:
-            return plan_turns_data(outcome.plan)
-        runs = () if measured is None else measured.runs
-        return convergence_data(runs, title=experiment.study.name, note=outcome.message)
+    """Losses, decisions, who trains when and the bill, as far as the study got."""
+    if experiment.stop.target_loss is None:
+        raise AssertionError("what was planned has a target")
+    measured, expected = outcome.measured, outcome.forecast
+    if measured is None:  # the paper's pilots led nowhere, or have not ended
+        name = f"{experiment.study.name}: pilots"
+        return convergence_data(outcome.pilots, title=name, note=outcome.message)
     return study_figure_data(
-        experiment.fleet,
+        measured.runs,
         experiment.objective,
-        name=experiment.study.name,
+        name=_title(experiment, outcome),
         target_loss=experiment.stop.target_loss,
-        constraints=experiment.constraints,
-        pilots=outcome.pilots,
-        pilots_bill=outcome.pilots_bill,
-        descent=outcome.descent,
-        setting=outcome.setting,
-        forecast=outcome.forecast,
-        runs=() if measured is None else measured.runs,
-        training_bill=None if measured is None else measured.bill,
+        paid=paid_lines(outcome),
+        decisions=decisions_of(measured.runs[0]),
+        expected_cost=None if expected is None else expected.interval_of(expected.bill.cost),
+        groups=outcome.groups,
+        order=_first_turns(outcome),
+        alternatives=outcome.alternatives,
         note=outcome.message,
     )
+
+
+def paid_lines(outcome: Outcome) -> list[Paid]:
+    """The lines of the bill: all in, and what that is made of where pilots are part of it."""
+    measured, all_in = outcome.measured, outcome.all_in
+    if measured is None or all_in is None:
+        return []
+    if not outcome.pilots:
+        return [Paid(name="trained, all in", rounds=measured.rounds, totals=all_in)]
+    piloted = sum(run.num_rounds for run in outcome.pilots)
+    return [
+        Paid(name="all in", rounds=piloted + measured.rounds, totals=all_in),
+        Paid(name="pilots", rounds=piloted, totals=outcome.pilots_bill),
+        Paid(name="training", rounds=measured.rounds, totals=measured.bill),
+    ]
+
+
+def _title(experiment: Experiment, outcome: Outcome) -> str:
+    measured, setting = outcome.measured, outcome.setting
+    if measured is None or setting is None:
+        return experiment.study.name
+    who = setting.label if setting.groups is None else f"{setting.groups} groups"
+    end = f"{measured.rounds:,.0f} rounds"
+    if measured.reached:
+        end = f"loss {experiment.stop.target_loss:g} after {end}"
+    return f"{experiment.study.name}, course {outcome.course}: {who}, {end}"
+
+
+def _first_turns(outcome: Outcome) -> list[int]:
+    """Which group trains in each of the first rounds: two cycles, or fewer."""
+    law = outcome.setting.participation if outcome.setting else None
+    if not isinstance(law, Turns):
+        return []
+    return [law.turn(round_) for round_ in range(1, min(2 * law.cycle, MOST_ROUNDS) + 1)]
 
 
 def sweep_figure(sweep: Sweep, name: str, note: str = "") -> Figure:

@@ -11,12 +11,19 @@ from fedplan.core.records import RunRecord
 from fedplan.errors import Collector, InputError
 from fedplan.store import ExperimentEntry, RunEntry, Store, StudyEntry
 from fedplan.studies.building import Experiment, build_experiment
-from fedplan.studies.config import Study, find_faults, make_study, stored_tables
+from fedplan.studies.config import (
+    Study,
+    find_faults,
+    had_designed_pilots,
+    make_study,
+    stored_tables,
+)
 from fedplan.studies.devices import Devices, find_profile, observed_devices
 from fedplan.studies.grid import Grid
 from fedplan.studies.keys import TABLES
+from fedplan.studies.outcome import Outcome
 from fedplan.studies.sweep import Sweep, recall_sweep
-from fedplan.studies.workflow import Outcome, recall_so_far
+from fedplan.studies.workflow import recall_so_far
 
 _MOST_RECORDS = 40  # runs whose rounds are read: as many as a figure can show
 
@@ -141,6 +148,9 @@ def _with_outcome(known: Recalled, store: Store) -> Recalled:
         return replace(known, reason="Its devices have not been profiled.")
     if grid is not None:
         return replace(known, sweep=recall_sweep(experiment, grid, store))
+    if had_designed_pilots(known.configuration):
+        reason = "It was planned from pilots by an earlier version, which this one does not run."
+        return replace(known, reason=reason)
     return replace(known, outcome=recall_so_far(experiment, store))
 
 

@@ -4,34 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from fedplan.figures.study import Totals
 from fedplan.store.entries import current_versions
 from fedplan.studies.building import Experiment
-from fedplan.studies.workflow import Bill, Outcome
+from fedplan.studies.outcome import Outcome, decisions_of
+from fedplan.studies.picture import paid_lines
 
 
 def report_text(experiment: Experiment, outcome: Outcome, *, picture: str | None = None) -> str:
-    """Summary, plan, pilots, prediction and measurement, bill, configuration, versions."""
+    """Summary, decisions, forecast and measurement, bill, configuration, versions."""
     study = experiment.study
     parts = [
         f"# {study.name}: {outcome.status}",
         outcome.message,
-        *([f"![Pilots, training, cost and bill]({picture})"] if picture else []),
-        "## Pilots",
-        markdown_table(
-            ("clients per round", "local steps", "rounds", "loss", "seconds", "joules"),
-            (
-                (
-                    run.clients_per_round,
-                    run.local_steps,
-                    run.num_rounds,
-                    run.final_loss,
-                    run.time_s,
-                    run.energy_j,
-                )
-                for run in outcome.pilots
-            ),
-        ),
-        "## Predicted and measured",
+        *([f"![Losses, decisions, who trains when, and the bill]({picture})"] if picture else []),
+        *_decisions(outcome),
+        *_pilots(outcome),
+        "## Foretold and measured",
         _comparison(outcome),
         "## Bill",
         _bill(experiment, outcome),
@@ -46,43 +35,66 @@ def report_text(experiment: Experiment, outcome: Outcome, *, picture: str | None
     return "\n\n".join(parts) + "\n"
 
 
+def _decisions(outcome: Outcome) -> list[str]:
+    """What the first run went on with, and from which round."""
+    if outcome.measured is None:
+        return []
+    run = outcome.measured.runs[0]
+    rows = [
+        (one.round, one.participation, one.groups or one.clients_per_round, one.local_steps,
+         one.saturation, one.expected_rounds)
+        for one in decisions_of(run)
+    ]  # fmt: skip
+    head = ("from round", "participation", "groups or K", "local steps", "saturation",
+            "rounds expected")  # fmt: skip
+    title = f"## Decisions (course {outcome.course}, seed {run.seed})"
+    return [title, markdown_table(head, rows)]
+
+
+def _pilots(outcome: Outcome) -> list[str]:
+    if not outcome.pilots:
+        return []
+    rows = [
+        (run.clients_per_round, run.local_steps, run.num_rounds, run.final_loss, run.time_s,
+         run.energy_j)
+        for run in outcome.pilots
+    ]  # fmt: skip
+    head = ("clients per round", "local steps", "rounds", "loss", "seconds", "joules")
+    return ["## Pilots", markdown_table(head, rows)]
+
+
 def _comparison(outcome: Outcome) -> str:
-    rows: list[tuple[object, ...]] = []
     measured, expected = outcome.measured, outcome.forecast
-    found = {}
-    if measured is not None:
-        found = {
-            "rounds": measured.rounds,
-            "seconds": measured.bill.time_s,
-            "joules": measured.bill.energy_j,
-            "cost": measured.bill.cost,
-        }
-    if expected is not None:
-        p = expected.prediction
-        totals = {
-            "rounds": p.expected_rounds,
-            "seconds": p.time_s,
-            "joules": p.energy_j,
-            "cost": p.cost,
-        }
-        rows = [
-            (name, total, *expected.interval(total), found.get(name, "-"))
-            for name, total in totals.items()
-        ]
-    elif found:
-        rows = [(name, "-", "-", "-", total) for name, total in found.items()]
-    if not rows:
+    if measured is None:
         return "Training was not begun."
-    return markdown_table(("", "predicted", "from", "to", "measured"), rows)
+    bill = measured.bill
+    found = {
+        "rounds": measured.rounds,
+        "seconds": bill.time_s,
+        "joules": bill.energy_j,
+        "cost": bill.cost,
+    }
+    if expected is None:
+        return markdown_table(("", "measured"), found.items())
+    foretold = expected.bill
+    totals = (expected.rounds, foretold.time_s, foretold.energy_j, foretold.cost)
+    rows = [
+        (name, total, *expected.interval_of(total), value)
+        for (name, value), total in zip(found.items(), totals, strict=True)
+    ]
+    return markdown_table(("", "foretold", "from", "to", "measured"), rows)
 
 
 def _bill(experiment: Experiment, outcome: Outcome) -> str:
-    bills: list[tuple[str, Bill]] = [("all pilots", outcome.pilots_bill)]
-    if outcome.measured is not None:
-        bills.append(("training, on average", outcome.measured.bill))
+    lines: list[tuple[str, Totals]] = [(one.name, one.totals) for one in paid_lines(outcome)]
+    if not lines and outcome.pilots:
+        lines = [("all pilots", outcome.pilots_bill)]
+    lines += [(f"expected: {one.name}", one.prediction) for one in outcome.alternatives]
+    if not lines:
+        return "Nothing was trained."
     return markdown_table(
         ("", "seconds", "joules", f"cost ({experiment.objective.unit})"),
-        ((name, bill.time_s, bill.energy_j, bill.cost) for name, bill in bills),
+        ((name, bill.time_s, bill.energy_j, bill.cost) for name, bill in lines),
     )
 
 

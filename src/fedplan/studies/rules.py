@@ -8,6 +8,7 @@ from typing import Any
 
 from fedplan.participation import LAWS
 from fedplan.studies.config import Fault, find_faults
+from fedplan.studies.courses import PAPER
 from fedplan.studies.keys import KEYS, PRICE_KEYS, TABLES
 
 Tables = dict[str, dict[str, Any]]
@@ -72,7 +73,7 @@ def _retire(
             del given[name]
             changed.add(name)
             continue
-        goes_with = " or ".join(map(str, values))
+        goes_with = " or ".join(str(value) for value in values if value is not None)
         message = f"{name} goes with {other} = {goes_with}, not with {other} = {at}."
         if values == (None,):
             message = f"give {other} or {name}, not both: the file has its own."
@@ -91,7 +92,7 @@ def _missing(
     wanted = []
     if "fleet" in tables and known.get("file") is None and "file" not in wrong:
         wanted += ["step-time-s", "comm-time-s"]
-    if known.get("pilots") == "paper":
+    if _is_paper(known):
         wanted += ["pairs", "upper-loss", "lower-loss"]
     wanted += [name for name in _RATE_KEYS if known.get("schedule") == _RATE_KEYS[name]]
     absent = [table for table in required if table in TABLES and table not in tables]
@@ -188,11 +189,18 @@ def _contradictions(known: dict[str, Any], *, has_fleet: bool) -> list[Fault]:
     return [Fault(table=KEYS[name].table, key=name, message=text) for name, text in found]
 
 
+def _is_paper(known: dict[str, Any]) -> bool:
+    return known.get("pilots") == "paper" or known.get("course") == PAPER
+
+
 def _paper_pilot_problems(known: dict[str, Any]) -> list[tuple[str, str]]:
     """What the paper's procedure needs, and what its pairs must be."""
-    if known.get("pilots") != "paper":
+    if not _is_paper(known):
         return []
     found = []
+    if (course := known.get("course")) not in (None, PAPER):
+        message = f"pilots=paper is course={PAPER}, but got course={course}. Leave one of them out."
+        found.append(("pilots", message))
     pairs, upper, lower = map(known.get, ("pairs", "upper-loss", "lower-loss"))
     if pairs is not None and not (
         len(pairs) >= 2 and all(len(pair) == 2 and min(pair) >= 1 for pair in pairs)

@@ -35,7 +35,7 @@ def build_setting(experiment: Experiment, who: int | None, local_steps: int) -> 
 def build_jobs(experiment: Experiment) -> list[Job]:
     """One run for each seed, with the study's own setting."""
     training = experiment.study.training
-    who = training.groups if training.participation == Turns.law else training.clients_per_round
+    who = training.groups if training.law == Turns.law else training.clients_per_round
     if training.local_steps is None:
         raise InputError(
             "a run needs local-steps. Set it in [training], or add local-steps=... to the command."
@@ -45,7 +45,7 @@ def build_jobs(experiment: Experiment) -> list[Job]:
 
 
 def _participation(experiment: Experiment, who: int | None, local_steps: int) -> Participation:
-    law, problem = experiment.study.training.participation, study_problem(experiment)
+    law, problem = experiment.study.training.law, study_problem(experiment)
     if who is not None:
         return LAWS[law].of(problem, local_steps, who)
     if law == Turns.law:
@@ -64,5 +64,11 @@ def study_problem(experiment: Experiment) -> Problem:
     fleet = experiment.fleet
     if fleet is None:
         fleet = Fleet(step_time_s=1.0, comm_time_s=0.0, count=experiment.num_clients)
-    problem = Problem(fleet=fleet, objective=experiment.objective, limits=experiment.constraints)
+    problem = Problem(
+        fleet=fleet,
+        objective=experiment.objective,
+        limits=experiment.constraints,
+        target_loss=experiment.stop.target_loss,
+        learning_rate=experiment.rate,
+    )
     return problem.with_samples(experiment.simulator.learner.sizes)

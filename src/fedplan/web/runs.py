@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from fedplan.core.course import Decision
 from fedplan.core.records import RunRecord
 from fedplan.core.setting import setting_label
 from fedplan.errors import InputError
@@ -64,12 +64,12 @@ def curves(url: str, asked: Mapping[str, Any]) -> dict[str, Any]:
             if (run := listed.get(key)) is not None
         ]
         study = _study_of(store, entry, asked.get("study"))
-        planned = study is not None and "plan" in store.steps(study)
+    there = [run for run in found if run is not None]
     return {
         "success": True,
-        "curves": [_curve(run) for run in found if run is not None],
+        "curves": [_curve(run) for run in there],
         "target_loss": None if study is None else _target(study),
-        "forecast": _forecast(url, study.fingerprint) if study is not None and planned else None,
+        "forecast": _forecast(there[0]) if there else None,
     }
 
 
@@ -89,8 +89,8 @@ def _key_of(run: RunEntry | RunRecord) -> list[int | str]:
     setting = run.setting
     who = setting.clients_per_round or setting.groups or 0
     key: list[int | str] = [who, setting.local_steps, run.seed]
-    if setting.participation.law != "uniform":
-        key.append(fingerprint_of(setting.to_dict())[:12])
+    if setting.participation.law != "uniform" or run.identity:
+        key.append(fingerprint_of({**setting.to_dict(), "course": run.identity})[:12])
     return key
 
 
@@ -112,36 +112,45 @@ def _target(study: StudyEntry) -> float | None:
     return study.configuration.get("training", {}).get("target-loss") or None
 
 
-@lru_cache(maxsize=32)
-def _forecast(url: str, fingerprint: str) -> dict[str, Any] | None:
-    """What the study's plan was predicted to take; None where its pilots are not all there.
+def _forecast(run: RunRecord) -> dict[str, Any] | None:
+    """Between which rounds a run was first expected to arrive; None where its course said nothing.
 
-    Fitted to the stored pilots again, for a store keeps runs and decisions, not fits.
+    Its seconds and joules are those of the rounds that it has had, times as many.
     """
-    from fedplan.studies.recalling import recall
-
-    with Store(url, readonly=True) as store:
-        study = next(study for study in store.studies() if study.fingerprint == fingerprint)
-        outcome = recall(store, study).outcome
-    if outcome is None or (forecast := outcome.forecast) is None:
+    told = next(
+        (
+            one
+            for one in run.decisions
+            if one.expected_rounds and one.interval and np.isfinite(one.interval[1])
+        ),
+        None,
+    )
+    if told is None or told.interval is None or not run.num_rounds:
         return None
-    expected = forecast.prediction
-    time, energy = words_of(expected.time_s, expected.energy_j)
-    low, high = forecast.rounds_interval
+    totals = {"rounds": 1.0, "seconds": run.time_s, "joules": run.energy_j}
+    low, high = told.interval
     return {
-        "clients_per_round": expected.clients_per_round,
-        "local_steps": expected.local_steps,
+        "name": run_name(run),
         "intervals": {
-            name: [round_number(end) for end in forecast.interval(total)]
-            for name, total in (
-                ("rounds", expected.expected_rounds),
-                ("seconds", expected.time_s),
-                ("joules", expected.energy_j),
-            )
+            name: [
+                round_number(end if name == "rounds" else end * total / run.num_rounds)
+                for end in told.interval
+            ]
+            for name, total in totals.items()
         },
-        "words": f"{number(expected.expected_rounds)} rounds "
-        f"({number(low)} to {number(high)}), {time}, {energy}",
+        "words": f"by round {told.round:,}, {number(told.expected_rounds or 0.0)} rounds were "
+        f"expected ({number(low)} to {number(high)})",
     }
+
+
+def run_name(run: RunEntry | RunRecord) -> str:
+    """The course of a run and what it began with, or the setting that it kept to."""
+    course = run.identity.partition("/")[0]
+    return f"{course}, from {run.setting.label}" if course else run.setting.label
+
+
+def _decision(one: Decision) -> dict[str, Any]:
+    return {"round": one.round, "groups": one.groups, "local_steps": one.local_steps}
 
 
 def _study(study: StudyEntry, steps: Mapping[str, Any]) -> dict[str, Any]:
@@ -156,6 +165,7 @@ def _study(study: StudyEntry, steps: Mapping[str, Any]) -> dict[str, Any]:
         "decided": list(steps),
         "plan": {
             **{key: plan.get(key) for key in ("clients_per_round", "local_steps", "why")},
+            "course": plan.get("course"),
             "label": _planned(plan),
         }
         if plan
@@ -169,7 +179,9 @@ def _planned(plan: Mapping[str, Any]) -> str:
         return "none"
     groups = len(plan.get("groups", ()))
     law = plan.get("participation", "uniform")
-    return setting_label(law, plan["clients_per_round"], groups, plan["local_steps"])
+    label = setting_label(law, plan["clients_per_round"], groups, plan["local_steps"])
+    course = plan.get("course") or "fixed"
+    return label if course in ("fixed", "paper") else f"{course}, from {label}"
 
 
 def _experiment(entry: ExperimentEntry) -> dict[str, Any]:
@@ -187,7 +199,7 @@ def _run(run: RunEntry) -> dict[str, Any]:
     time, energy = words_of(run.time_s, run.energy_j)
     return {
         "key": _key_of(run),
-        "name": run.setting.label,
+        "name": run_name(run),
         "status": run.status,
         "rounds": run.num_rounds,
         "loss": "-" if run.final_loss is None else f"{run.final_loss:.4g}",
@@ -207,12 +219,13 @@ def _curve(run: RunRecord) -> dict[str, Any]:
     time, energy = words_of(run.time_s, run.energy_j)
     return {
         "key": _key_of(run),
-        "name": f"{run.setting.label}, seed {run.seed}",
+        "name": f"{run_name(run)}, seed {run.seed}",
         "status": run.status,
         "rounds": [run.rounds[place].round for place in places],
         "seconds": [round_number(float(seconds[place])) for place in places],
         "joules": [round_number(float(joules[place])) for place in places],
         "losses": [run.losses[place] for place in places],
+        "decisions": [_decision(one) for one in run.decisions],
         "words": f"{run.num_rounds:,} rounds, {time}, {energy}",
     }
 

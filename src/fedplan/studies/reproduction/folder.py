@@ -92,7 +92,7 @@ def figures_of(made: Reproduction, grid: TrainedGrid) -> dict[str, Figure]:
         figures[WEIGHTS] = weights_figure(
             made.priced,
             title=f"{setup}: cost against the energy weight",
-            note=f"Loss {target:g}; one set of pilots; "
+            note=f"Loss {target:g}; fedplan with every round, the paper without its pilots; "
             + ("standard errors over every other seed." if seeds > 3 else "priced on one seed."),
         )
     return figures

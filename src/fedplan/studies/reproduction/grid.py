@@ -19,7 +19,7 @@ from fedplan.studies.jobs import make_jobs
 from fedplan.studies.reproduction.design import Design
 from fedplan.studies.summary import RunSummary
 from fedplan.studies.sweep import make_cells
-from fedplan.studies.workflow import pilot_problem
+from fedplan.studies.workflow import planned_problem
 
 AS_IT_IS = 1.0
 COMM_FACTORS = (0.25, AS_IT_IS, 4.0)  # communication costs this many times the study's
@@ -63,7 +63,7 @@ def train_grid(
     progress: Progress | None = None,
 ) -> TrainedGrid:
     """Train every (K, E) of the design; only the runs of the curves are kept whole."""
-    fleet = pilot_problem(experiment).fleet
+    fleet = planned_problem(experiment).fleet
     num_clients = experiment.num_clients
     clocks = {factor: Clock(scaled(fleet, factor), num_clients) for factor in COMM_FACTORS}
     many = [k for k in design.clients_per_round if k <= num_clients] or [num_clients]

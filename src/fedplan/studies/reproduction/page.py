@@ -130,7 +130,7 @@ def _time_summary(made: Reproduction, grid: TrainedGrid) -> list[str]:
 
 def _weight_summary(priced: Sequence[Priced]) -> list[str]:
     lines = []
-    for method, name in ((FEDPLAN, "fedplan's plans"), (PAPER, "the paper's plans")):
+    for method, name in ((FEDPLAN, "fedplan's trainings"), (PAPER, "the paper's plans")):
         own = [one for one in priced if one.method == method]
         errors = [one.relative_cost - 1.0 for one in own if math.isfinite(one.relative_cost)]
         if not own:
@@ -183,10 +183,10 @@ def _figures(made: Reproduction, pictures: Sequence[str]) -> list[str]:
     ]
     if made.priced:
         parts += [
-            "Plans for each energy weight, from one set of pilots, and what training with them "
-            "costs; the best of the grid is chosen by half of the seeds, and all are priced by the "
-            "other half. A plan may use a K and E that the grid does not have, and then be "
-            "cheaper than its best.",
+            "What training costs for each energy weight: as fedplan trains, every round from the "
+            "first on counted, and with the paper's plan, whose pilots are not. The best of the "
+            "grid is chosen by half of the seeds, and all are priced by the other half. fedplan "
+            "lets groups take turns, which no setting of the grid does.",
             markdown_table(
                 (
                     "energy weight",
@@ -204,7 +204,9 @@ def _figures(made: Reproduction, pictures: Sequence[str]) -> list[str]:
 
 
 def _priced_cells(one: Priced) -> tuple[object, ...]:
-    setting = "-" if one.setting is None else f"{one.setting[0]}, {one.setting[1]}"
+    setting = "turns" if one.method == FEDPLAN else "-"
+    if one.setting is not None:
+        setting = f"{one.setting[0]}, {one.setting[1]}"
     numbers = (one.cost, one.relative_cost, one.time_s, one.energy_j)
     shown = ("never" if math.isinf(x) else None if math.isnan(x) else x for x in numbers)
     return f"{one.energy_weight:g}", one.method, setting, *shown

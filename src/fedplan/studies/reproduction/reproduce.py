@@ -20,7 +20,7 @@ from fedplan.studies.reproduction.design import Design, design_of
 from fedplan.studies.reproduction.grid import TrainedGrid, train_grid
 from fedplan.studies.reproduction.table1 import Row, measure_table1, table_of
 from fedplan.studies.reproduction.weights import Priced, price_plans
-from fedplan.studies.workflow import Report, pilot_problem
+from fedplan.studies.workflow import Report, planned_problem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -65,7 +65,7 @@ def prepare(
     if any(text.partition("=")[0].strip().split(".")[-1] == "seeds" for text in overrides):
         raise InputError("seeds of a reproduction are given as --seeds N, not as seeds=N.")
     experiment = build_experiment(study)
-    target_loss = pilot_problem(experiment).target_loss
+    target_loss = planned_problem(experiment).target_loss or 0.0
     table_of(study.planning)  # refuses a study without pairs before anything is trained
     first = study.training.first_seed
     return Prepared(

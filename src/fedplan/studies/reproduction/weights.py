@@ -1,4 +1,4 @@
-"""Plans for several energy weights, made from pilots and priced by training with them."""
+"""Several energy weights: what fedplan and the paper's choice cost, beside the best of a grid."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from fedplan.core.course import Course
 from fedplan.core.objective import Objective
 from fedplan.figures import Figure, MethodCosts, cost_against_weight_data
 from fedplan.participation import uniform
+from fedplan.simulation import Job
 from fedplan.studies.archive import Archive
 from fedplan.studies.building import Experiment
-from fedplan.studies.jobs import make_jobs
+from fedplan.studies.courses import ONLINE, make_course
 from fedplan.studies.paper_pilots import PaperPilots
-from fedplan.studies.pilots import DesignedPilots
 from fedplan.studies.reproduction.grid import AS_IT_IS, TrainedGrid
 from fedplan.studies.summary import RunSummary
 from fedplan.studies.sweep import Cell, empirical_optimum, make_cells
-from fedplan.studies.workflow import Report, pilot_problem, run_pilots
+from fedplan.studies.workflow import Report, planned_problem, run_pilots
 
 FEDPLAN, PAPER, BEST = "fedplan", "paper", "best measured"
 
@@ -26,7 +27,8 @@ FEDPLAN, PAPER, BEST = "fedplan", "paper", "best measured"
 class Priced:
     """What one method's setting costs at one energy weight; infinite where a seed never arrives.
 
-    setting : None where the pilots led to no plan.
+    setting : (K, E); None where the pilots led to no plan, and of fedplan, which begins with groups
+        and goes on as the rounds tell.
     relative_cost : over the best of the grid; NaN where there is no such thing.
     """
 
@@ -49,9 +51,10 @@ def price_plans(
     *,
     report: Report | None = None,
 ) -> list[Priced]:
-    """Plan for every weight as fedplan and as the paper does, beside the best of the grid.
+    """Train for every weight as fedplan and as the paper does, beside the best of the grid.
 
-    The best is chosen by half of the seeds; all three are priced by the other half.
+    fedplan's bill has every round; the paper's leaves out its pilots, for they are shared by all
+    weights. The best is chosen by half of the seeds; all three are priced by the other half.
     """
     runs = grid.summaries[AS_IT_IS]
     checking = list(seeds[1::2] or seeds)
@@ -59,13 +62,17 @@ def price_plans(
     for weight in weights:
         objective = Objective.weighted(weight)
         best = empirical_optimum(runs, objective)
-        settings = _plans(replace(experiment, objective=objective), archive, report)
-        for method, setting in settings.items():
-            made = _train(experiment, archive, setting, checking, report)
-            found.append(_priced(weight, method, setting, made, best))
-        chosen = None if best is None else best.setting
-        own = [run for run in runs if run.setting == chosen and run.seed in checking]
-        found.append(_priced(weight, BEST, chosen, own, best))
+        weighted = replace(experiment, objective=objective)
+        course = make_course(ONLINE, planned_problem(weighted))
+        made = _train(experiment, archive, course, checking, report)
+        found.append(_priced(weight, FEDPLAN, None, made, best))
+        setting = _paper_setting(weighted, archive, report)
+        chosen = None if setting is None else uniform(*setting)
+        made = [] if chosen is None else _train(experiment, archive, chosen, checking, report)
+        found.append(_priced(weight, PAPER, setting, made, best))
+        cheapest = None if best is None else best.setting
+        own = [run for run in runs if run.setting == cheapest and run.seed in checking]
+        found.append(_priced(weight, BEST, cheapest, own, best))
     return found
 
 
@@ -85,29 +92,23 @@ def weights_figure(priced: Sequence[Priced], *, title: str, note: str) -> Figure
     return cost_against_weight_data(weights, methods, title=title, note=note)
 
 
-def _plans(
+def _paper_setting(
     experiment: Experiment, archive: Archive, report: Report | None
-) -> dict[str, tuple[int, int] | None]:
-    problem, table = pilot_problem(experiment), experiment.study.planning
-    methods: dict[str, DesignedPilots | PaperPilots] = {
-        FEDPLAN: DesignedPilots(problem, table.pilot_budget),
-        PAPER: PaperPilots(problem, table),
-    }
-    for pilots in methods.values():
-        run_pilots(pilots, archive, report=report)
-    return {method: pilots.choice.setting for method, pilots in methods.items()}
+) -> tuple[int, int] | None:
+    planning, most = experiment.study.planning, experiment.stop.max_rounds
+    pilots = PaperPilots(planned_problem(experiment), planning, most)
+    run_pilots(pilots, archive, report=report)
+    return pilots.choice.setting
 
 
 def _train(
     experiment: Experiment,
     archive: Archive,
-    setting: tuple[int, int] | None,
+    course: Course,
     seeds: Sequence[int],
     report: Report | None,
 ) -> list[RunSummary]:
-    if setting is None:
-        return []
-    jobs = make_jobs([uniform(*setting)], seeds)
+    jobs = [Job(course=course, seed=seed) for seed in seeds]
     progress = None if report is None else lambda job, record: report("plans", job, record)
     return archive.map_all(jobs, experiment.stop, RunSummary.of, progress=progress)
 

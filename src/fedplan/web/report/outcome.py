@@ -1,21 +1,17 @@
-"""The sections of a study that was run: summary, plan, pilots, prediction, bill."""
+"""The sections of a study that was run: summary, decisions, who trains when, training, bill."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from fedplan.core.records import RunRecord
-from fedplan.figures import alone
-from fedplan.figures.units import extra
+from fedplan.core.course import Decision
+from fedplan.figures import alone, convergence_data
+from fedplan.figures.convergence import sound_runs
 from fedplan.markup import Markup, tag
-from fedplan.planning.descent_plan import DRAWS, QUANTILE
-from fedplan.planning.descent_sensitivity import descent_alternatives, descent_sensitivity
 from fedplan.studies.building import Experiment
 from fedplan.studies.keys import LIMIT_KEYS, PRICE_KEYS
-from fedplan.studies.picture import has_losses, outcome_figure
+from fedplan.studies.outcome import Bill, Outcome, decisions_of
+from fedplan.studies.picture import has_losses, outcome_figure, paid_lines
 from fedplan.studies.recalling import Recalled
-from fedplan.studies.workflow import Bill, Outcome
-from fedplan.web.report.law import law_sections
+from fedplan.studies.verdict import course_words
 from fedplan.web.report.parts import (
     Section,
     amount,
@@ -37,14 +33,19 @@ def outcome_sections(found: Recalled) -> tuple[str, str, list[Section]]:
     experiment, outcome = found.experiment, found.outcome
     if experiment is None or outcome is None:
         raise AssertionError("an outcome is of an experiment")
-    if outcome.plan is not None:
-        return outcome.status, outcome.message, law_sections(experiment, outcome, outcome.plan)
     pictures = _pictures(experiment, outcome)
     sections = [
         section("Summary", _tiles(experiment, outcome), _answers(experiment, outcome)),
-        section("The plan, and why", _why(experiment, outcome), pictures["cost"]),
-        section("Pilots and fit", _pilots(outcome), pictures["pilots"]),
-        section("Predicted and measured", _comparison(experiment, outcome), pictures["training"]),
+        section("What was decided", _decided(outcome), pictures["steps"]),
+    ]
+    if outcome.groups:
+        sections.append(section("Who trains when", _groups(outcome), pictures["turns"]))
+    if outcome.pilots:
+        # A pilot ends at a loss of its own, above the study's.
+        shown = run_table("The paper's pilots", outcome.pilots, {"target": "loss"})
+        sections.append(section("Pilots", shown, _pilot_losses(outcome)))
+    sections += [
+        section("Training", _training(experiment, outcome), pictures["training"]),
         section("The bill", _bill(experiment, outcome), pictures["bill"]),
     ]
     return outcome.status, outcome.message, sections
@@ -53,22 +54,22 @@ def outcome_sections(found: Recalled) -> tuple[str, str, list[Section]]:
 def _tiles(experiment: Experiment, outcome: Outcome) -> Markup:
     """The numbers that people look for first."""
     tiles: list[tuple[str, str]] = []
-    if outcome.setting is not None:
-        clients, steps = outcome.setting
-        tiles += [
-            (f"{clients:,} of {experiment.num_clients:,}", "clients per round (K)"),
-            (f"{steps:,}", "local steps (E)"),
-        ]
-    if (measured := outcome.measured) is not None and measured.reached:
+    if (setting := outcome.setting) is not None:
+        if setting.groups is None:
+            clients = f"{setting.clients_per_round:,} of {experiment.num_clients:,}"
+            tiles.append((clients, "clients per round (K)"))
+        else:
+            tiles.append((f"{setting.groups:,}", "groups of devices that take turns"))
+    measured, all_in = outcome.measured, outcome.all_in
+    if measured is not None and all_in is not None and measured.reached:
         tiles += [
             (count(measured.rounds), "rounds to the target"),
-            (seconds(measured.bill.time_s), "of training"),
+            (seconds(all_in.time_s), "all in, from the first round on"),
         ]
-        if measured.bill.energy_j:
-            tiles.append((joules(measured.bill.energy_j), "of the devices"))
-    tiles.append((f"{len(outcome.pilots)}", "pilots"))
-    if (part := outcome.pilots_share) is not None:
-        tiles.append((share(part), "of one training is what they cost"))
+        if all_in.energy_j:
+            tiles.append((joules(all_in.energy_j), "of the devices"))
+    if (part := outcome.pilots_share) is not None and outcome.pilots:
+        tiles.append((share(part), "of one training is what the pilots cost"))
     return tag("div", [tag("p", tag("b", big), " ", small) for big, small in tiles], class_="tiles")
 
 
@@ -76,9 +77,9 @@ def _answers(experiment: Experiment, outcome: Outcome) -> Markup:
     return facts(
         [
             ("What was asked", _asked(experiment)),
-            ("What was chosen", _chosen(experiment, outcome)),
+            ("What was done", _done(outcome)),
             ("What it cost", _paid(experiment, outcome)),
-            ("Was the prediction right", _right(outcome)),
+            ("Was the forecast right", _right(outcome)),
         ]
     )
 
@@ -113,27 +114,26 @@ def _goal(experiment: Experiment) -> str:
     return "in the least time"
 
 
-def _chosen(experiment: Experiment, outcome: Outcome) -> str:
-    if outcome.setting is None:
-        if outcome.status == "unfinished":
-            return "Nothing yet: the pilots have not ended."
-        return f"Nothing, for there is no plan: {outcome.status}."
-    clients, steps = outcome.setting
-    words = f"{clients:,} of {experiment.num_clients:,} clients per round, {steps:,} local steps"
-    if outcome.regret is None:
-        return f"{words}."
-    return f"{words}; most likely at most {share(outcome.regret)} dearer than the best."
+def _done(outcome: Outcome) -> str:
+    if outcome.setting is None or outcome.measured is None:
+        begun = "has not begun yet" if outcome.status == "unfinished" else "was not begun"
+        return f"Training {begun}: {outcome.message}"
+    words = course_words(outcome.measured.runs[0])
+    return f"Course {outcome.course}: {words}. {outcome.why}".rstrip()
 
 
 def _paid(experiment: Experiment, outcome: Outcome) -> str:
     unit = experiment.objective.unit
-    pilots = outcome.pilots_bill
-    words = f"The pilots: {_totals(pilots)}, or {amount(pilots.cost)} {unit}."
-    if (measured := outcome.measured) is None:
-        return f"{words} Training was not begun."
+    measured, all_in = outcome.measured, outcome.all_in
+    if measured is None or all_in is None:
+        if not outcome.pilots:
+            return "Nothing: nothing was trained."
+        return f"The pilots: {_totals(outcome.pilots_bill)}. Training was not begun."
     over = "those that reached the target" if measured.reached else "all, for none has arrived"
-    paid = f"{_totals(measured.bill)}, or {amount(measured.bill.cost)} {unit}"
-    return f"{words} A training run: {paid}, on average over {over}."
+    words = f"{_totals(all_in)}, or {amount(all_in.cost)} {unit}, every round from the first on"
+    if outcome.pilots:
+        words += f"; {_totals(outcome.pilots_bill)} of it are the pilots'"
+    return f"{words}. Of a training it is the average over {over}."
 
 
 def _totals(bill: Bill) -> str:
@@ -144,137 +144,114 @@ def _totals(bill: Bill) -> str:
 def _right(outcome: Outcome) -> str:
     expected, measured = outcome.forecast, outcome.measured
     if expected is None:
-        return "Nothing was predicted."
-    low, high = expected.rounds_interval
-    rounds = whole(expected.prediction.rounds)
-    words = f"{rounds} rounds were expected ({whole(low)} to {whole(high)})"
+        return "Nothing was foretold."
+    low, high = expected.interval
+    words = (
+        f"by round {whole(expected.round)}, {whole(expected.rounds)} rounds were expected "
+        f"({whole(low)} to {whole(high)})"
+    )
     if measured is None or not measured.reached:
         return f"{words}; no run has reached the target, so there is nothing to compare."
     verdict = "Yes" if outcome.as_predicted else "No"
     return f"{verdict}: {words}, and {count(measured.rounds)} were needed on average."
 
 
-def _why(experiment: Experiment, outcome: Outcome) -> list[Markup]:
-    parts = [tag("p", _reason(experiment, outcome))]
-    descent, setting, fleet = outcome.descent, outcome.setting, experiment.fleet
-    if descent is None or setting is None or fleet is None:
-        return parts
-    problem = (fleet, descent, experiment.objective, setting, experiment.constraints)
-    chosen = f"K={setting[0]:,}, E={setting[1]:,}"
+def _decided(outcome: Outcome) -> list[Markup]:
+    if outcome.measured is None:
+        return [tag("p", "Training was not begun.")]
+    run = outcome.measured.runs[0]
+    head = ("from round", "participation", "groups or K", "local steps", "saturation",
+            "rounds expected", "why")  # fmt: skip
+    rows = [_decision(one) for one in decisions_of(run)]
+    return [wide_table(f"What was settled on as it went, seed {run.seed}", head, rows)]
+
+
+def _decision(one: Decision) -> tuple[str, ...]:
+    ends = (
+        "" if one.interval is None else f" ({whole(one.interval[0])} to {whole(one.interval[1])})"
+    )
+    expected = "-" if one.expected_rounds is None else whole(one.expected_rounds)
+    return (
+        f"{one.round:,}",
+        one.participation,
+        f"{one.groups or one.clients_per_round or 0:,}",
+        f"{one.local_steps:,}",
+        "-" if one.saturation is None else amount(one.saturation),
+        expected + ends,
+        one.why or "-",
+    )
+
+
+def _groups(outcome: Outcome) -> Markup:
+    head = ("group", "devices", "share of data", "share of rounds", "round", "energy", "cost")
     rows = [
         (
-            other.name,
-            f"{other.prediction.clients_per_round:,}",
-            f"{other.prediction.local_steps:,}",
-            amount(other.prediction.expected_rounds),
-            seconds(other.prediction.time_s),
-            joules(other.prediction.energy_j),
-            extra(other.cost_ratio) if other.prediction.cost < float("inf") else "never arrives",
-            "yes" if other.feasible else "no",
+            f"{number:,}",
+            f"{row.clients:,}",
+            share(row.data_share),
+            share(row.frequency),
+            seconds(row.time_s),
+            joules(row.energy_j),
+            amount(row.cost),
         )
-        for other in descent_alternatives(*problem)
+        for number, row in enumerate(outcome.groups, 1)
     ]
-    head = ("setting", "K", "E", "rounds", "time", "energy", "cost", "within limits")
-    parts.append(wide_table(f"Other settings, against {chosen}, by the likeliest fit", head, rows))
-    whatifs = [
-        (case.name, f"K={case.clients_per_round:,}, E={case.local_steps:,}", share(case.regret))
-        for case in descent_sensitivity(*problem)
-    ]
-    if outcome.regret is not None:
-        least = "whatever the pilots leave open, 9 times in 10"
-        whatifs.insert(0, (least, "one for each case", f"at most {share(outcome.regret)}"))
-    if whatifs:
-        names = ("if the truth were", "the best would be", f"{chosen} would cost more by")
-        parts.append(wide_table("What it costs to be wrong", names, whatifs))
-    return parts
+    return wide_table("Groups at the beginning, the fastest first", head, rows)
 
 
-def _reason(experiment: Experiment, outcome: Outcome) -> str:
-    """How the choice was made."""
-    if outcome.setting is None or outcome.descent is None:
-        return outcome.message
-    words = (
-        f"{len(outcome.pilots)} pilots showed how fast the loss falls, and a descent was fitted to "
-        f"their loss curves. {DRAWS} descents that they leave possible were drawn, and every one "
-        "has a cheapest setting of its own. "
-    )
-    if outcome.regret is None:
-        return (
-            f"{words}Training is too short for that to matter: a setting that was piloted is used."
-        )
-    clients, steps = outcome.setting
-    return (
-        f"{words}The plan is the setting that is nearest to all: with {clients:,} of "
-        f"{experiment.num_clients:,} clients per round and {steps:,} local steps, {QUANTILE:.0%} "
-        f"of the descents cost at most {share(outcome.regret)} more than their cheapest setting."
-    )
+def _pilot_losses(outcome: Outcome) -> Markup:
+    if not sound_runs(outcome.pilots):
+        return Markup("")
+    data = convergence_data(outcome.pilots, title="Pilots")
+    return figure(data, "Pilots", "Training loss of every pilot.")
 
 
-def _pilots(outcome: Outcome) -> Markup:
-    if not outcome.pilots:
-        return tag("p", "No pilot has ended yet.")
-    # A pilot ends at a loss of its own, above the study's.
-    caption = "Pilots: short runs that show how fast the loss falls"
-    return run_table(caption, outcome.pilots, {"target": "loss"})
-
-
-def _comparison(experiment: Experiment, outcome: Outcome) -> list[Markup]:
+def _training(experiment: Experiment, outcome: Outcome) -> list[Markup]:
     measured, expected = outcome.measured, outcome.forecast
-    if measured is None and expected is None:
-        return [tag("p", "There was no plan to predict, or to train with.")]
+    if measured is None:
+        return [tag("p", "Training was not begun.")]
+    bill = measured.bill
+    values = (measured.rounds, bill.time_s, bill.energy_j, bill.cost)
     forms = {"rounds": whole, "time": seconds, "energy": joules}
     forms[f"cost ({experiment.objective.unit})"] = amount
-    rows = [[name, "-", "-", "-"] for name in forms]
-    if expected is not None:
-        p = expected.prediction
-        for row, form, total in zip(
-            rows, forms.values(), (p.expected_rounds, p.time_s, p.energy_j, p.cost), strict=True
-        ):
-            low, high = expected.interval(total)
-            row[1:3] = form(total), f"{form(low)} to {form(high)}"
-        rows[0][1] = whole(p.rounds)
-    if measured is not None:
-        bill = measured.bill
-        for row, form, total in zip(
-            rows,
-            forms.values(),
-            (measured.rounds, bill.time_s, bill.energy_j, bill.cost),
-            strict=True,
-        ):
-            row[3] = form(total)
-        spread = f" ± {amount(measured.rounds_sd)}" if measured.rounds_sd else ""
-        rows[0][3] = count(measured.rounds) + spread
-    head = ("", "predicted", "9 times in 10 within", "measured")
-    parts = [
-        wide_table("Training to the target, on average over the runs that reached it", head, rows)
+    rows = [
+        [name, "-", "-", form(value)]
+        for (name, form), value in zip(forms.items(), values, strict=True)
     ]
-    if measured is None:
-        return [*parts, tag("p", "Training was not begun.")]
-    return [*parts, run_table("Training runs", measured.runs)]
+    spread = f" ± {amount(measured.rounds_sd)}" if measured.rounds_sd else ""
+    rows[0][3] = count(measured.rounds) + spread
+    if expected is not None:
+        told = expected.bill
+        totals = (expected.rounds, told.time_s, told.energy_j, told.cost)
+        for row, form, total in zip(rows, forms.values(), totals, strict=True):
+            low, high = expected.interval_of(total)
+            row[1:3] = form(total), f"{form(low)} to {form(high)}"
+    head = ("", "foretold", "9 times in 10 within", "measured")
+    caption = "Training to the target, on average over the runs that reached it"
+    return [wide_table(caption, head, rows), run_table("Training runs", measured.runs)]
 
 
 def _bill(experiment: Experiment, outcome: Outcome) -> Markup:
-    bills = [("all pilots", outcome.pilots_bill)]
-    if (measured := outcome.measured) is not None:
-        bills.append(("training, a run on average", measured.bill))
-        total = Bill.of([*outcome.pilots, *measured.runs], experiment.objective)
-        bills.append((f"everything: pilots and {_runs(measured.runs)}", total))
+    lines = [(one.name, one.totals) for one in paid_lines(outcome)]
+    if not lines and outcome.pilots:
+        lines = [("all pilots", outcome.pilots_bill)]
+    lines += [(f"expected: {one.name}", one.prediction) for one in outcome.alternatives]
+    if not lines:
+        return tag("p", "Nothing was trained.")
     return wide_table(
-        "What was paid",
+        "What was paid, and what others would have been",
         ("", "time", "energy", f"cost ({experiment.objective.unit})"),
-        [(name, seconds(b.time_s), joules(b.energy_j), amount(b.cost)) for name, b in bills],
+        [(name, seconds(b.time_s), joules(b.energy_j), amount(b.cost)) for name, b in lines],
     )
-
-
-def _runs(runs: Sequence[RunRecord]) -> str:
-    return "one training run" if len(runs) == 1 else f"{len(runs)} training runs"
 
 
 def _pictures(experiment: Experiment, outcome: Outcome) -> dict[str, Markup]:
     """The figures there are, by the section they stand in."""
-    shown = dict.fromkeys(("pilots", "training", "cost", "bill"), Markup(""))
-    if not has_losses(outcome):
+    shown = dict.fromkeys(("training", "steps", "turns", "bill"), Markup(""))
+    if outcome.measured is None or not has_losses(outcome):
         return shown
+    # Of several bills the last is kept, which has the cost; the table has the others.
     for panel in outcome_figure(experiment, outcome).panels:
-        shown[panel.name] = figure(alone(panel), panel.title, panel.words)
+        title = panel.title or f"The bill, {panel.x.label}"
+        shown[panel.name] = figure(alone(panel), title, f"{panel.words.rstrip('.')}.")
     return shown

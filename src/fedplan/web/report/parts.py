@@ -69,7 +69,7 @@ def run_table(
     head = ("setting", "seed", "rounds", "loss at the end", "time", "energy", "ended by")
     rows = [
         (
-            run.setting.label,
+            f"{run.identity.partition('/')[0]} {run.setting.label}".lstrip(),
             f"{run.seed}",
             f"{run.num_rounds:,}",
             "-" if run.final_loss is None else f"{run.final_loss:.4g}",

@@ -4,6 +4,24 @@ import { colour, draw, layout } from "./plots.js";
 
 const SERIES = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"];
 
+// Where a run went on with another setting: at the loss after the round before.
+function changes(curve, against, place) {
+  const found = (curve.decisions ?? [])
+    .filter((one) => one.round > 1)
+    .map((one) => ({ ...one, at: curve.rounds.findLastIndex((round) => round < one.round) }))
+    .filter((one) => one.at >= 0);
+  return {
+    x: found.map((one) => curve[against][one.at]),
+    y: found.map((one) => curve.losses[one.at]),
+    text: found.map((one) => `from round ${one.round}: ${one.local_steps} local steps`),
+    mode: "markers",
+    marker: { symbol: "diamond", size: 7, color: SERIES[place % SERIES.length] },
+    name: `${curve.name}, re-planned`,
+    showlegend: false,
+    hovertemplate: "%{text}<extra></extra>",
+  };
+}
+
 export function drawLosses(data, against) {
   const names = { rounds: "round", seconds: "seconds", joules: "joules" };
   const interval = data.forecast?.intervals?.[against];
@@ -11,7 +29,7 @@ export function drawLosses(data, against) {
   draw(
     "losses",
     () => ({
-      traces: data.curves.map((curve, place) => ({
+      traces: [...data.curves.map((curve, place) => ({
         x: curve[against],
         y: curve.losses,
         mode: "lines",
@@ -22,7 +40,7 @@ export function drawLosses(data, against) {
           dash: ["solid", "dash", "dot", "dashdot"][Math.floor(place / SERIES.length) % 4],
         },
         hovertemplate: `${curve.name}<br>%{x:,.4~g}: %{y:.4f}<extra></extra>`,
-      })),
+      })), ...data.curves.map((curve, place) => changes(curve, against, place))],
       layout: layout(
         { title: { text: names[against] }, rangemode: "tozero" },
         { title: { text: "training loss" } },
@@ -76,7 +94,7 @@ export function drawLosses(data, against) {
               ? [
                   {
                     ...note,
-                    text: "predicted end, 9 of 10",
+                    text: "end as foretold, 9 of 10",
                     yref: "paper",
                     y: 1,
                     x: interval[0],

@@ -113,13 +113,13 @@ function fillStudies() {
 }
 
 function planOf({ plan }) {
-  return plan ? `, plan ${plan.label}` : "";
+  return plan ? `, ${plan.label}` : "";
 }
 
 function selected() {
   const study = listing.studies.find((one) => one.id === byId("study").value) ?? null;
   byId("study-plan").textContent = study?.plan
-    ? `Plan: ${study.plan.label}. ${study.plan.why ?? ""}`
+    ? `Trained with ${study.plan.label}. ${study.plan.why ?? ""}`
     : "";
   return { study, experiment: study?.experiment ?? byId("study").value };
 }
@@ -184,7 +184,7 @@ async function loadCurves() {
   const parts = [];
   if (found.forecast)
     parts.push(
-      `Predicted for K=${found.forecast.clients_per_round}, E=${found.forecast.local_steps}: ${found.forecast.words}.`,
+      `${found.forecast.name}: ${found.forecast.words}.`,
     );
   for (const curve of going) parts.push(`So far ${curve.name}: ${curve.words}.`);
   byId("bill").textContent = parts.join(" ");

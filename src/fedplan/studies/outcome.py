@@ -1,0 +1,242 @@
+"""Outcome: what a study has come to, and what all of it cost from the first round on."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from fedplan.core.constraints import Constraints
+from fedplan.core.course import Decision
+from fedplan.core.objective import Objective
+from fedplan.core.plan import Alternative, GroupCost
+from fedplan.core.problem import Problem
+from fedplan.core.records import RunRecord
+from fedplan.core.setting import Setting
+from fedplan.notebook import Shown, in_words, interval_in_words
+from fedplan.studies.paper_pilots import Failure
+
+Status = Literal["reached", "not reached", "hopeless", "infeasible", "unfinished"] | Failure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bill:
+    """What something cost: seconds, joules, and both in the objective's unit."""
+
+    time_s: float
+    energy_j: float
+    cost: float
+
+    @classmethod
+    def of(cls, runs: Sequence[RunRecord], objective: Objective) -> Bill:
+        """The bill of all these runs together."""
+        time_s = math.fsum(run.time_s for run in runs)
+        energy_j = math.fsum(run.energy_j for run in runs)
+        taken_part = sum(run.taken_part for run in runs)
+        cost = float(objective.of_round(time_s, energy_j, taken_part))
+        return cls(time_s=time_s, energy_j=energy_j, cost=cost)
+
+    def times(self, factor: float) -> Bill:
+        """So many times the bill."""
+        return Bill(
+            time_s=self.time_s * factor,
+            energy_j=self.energy_j * factor,
+            cost=self.cost * factor,
+        )
+
+    def plus(self, other: Bill) -> Bill:
+        """Both bills together."""
+        return Bill(
+            time_s=self.time_s + other.time_s,
+            energy_j=self.energy_j + other.energy_j,
+            cost=self.cost + other.cost,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forecast:
+    """What a training was expected to take, once its rounds told.
+
+    round : the round before which that was said.
+    rounds, interval : rounds in all, and between which two they were to be in nine of ten cases.
+    bill : of these rounds, each as dear as those of the setting at the time.
+    """
+
+    round: float
+    rounds: float
+    interval: tuple[float, float]
+    bill: Bill
+
+    def interval_of(self, total: float) -> tuple[float, float]:
+        """The range of a total that grows with the rounds, such as `bill.time_s`."""
+        low, high = self.interval
+        return total * low / self.rounds, total * high / self.rounds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """The training runs: rounds and bill over the seeds that reached the target, or over all."""
+
+    runs: tuple[RunRecord, ...]
+    reached: int
+    rounds: float
+    rounds_sd: float
+    bill: Bill
+
+    @classmethod
+    def of(cls, runs: Sequence[RunRecord], objective: Objective) -> Measured:
+        """What training took, by the runs that reached the target, or by all where none did."""
+        counted = counted_runs(runs)
+        rounds = [run.num_rounds for run in counted]
+        return cls(
+            runs=tuple(runs),
+            reached=sum(run.status == "target" for run in runs),
+            rounds=statistics.fmean(rounds),
+            rounds_sd=statistics.stdev(rounds) if len(rounds) > 1 else 0.0,
+            bill=Bill.of(counted, objective).times(1 / len(counted)),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Outcome(Shown):
+    """Everything a study has come to.
+
+    course : the name of what decided from round to round.
+    setting : what training began with; None where it was not begun.
+    groups : those that took turns at the beginning, where any did.
+    regret : what the first setting can cost above the best; None where nobody can say.
+    why : how that setting was chosen.
+    pilots, pilots_bill : of the paper's course; others have none.
+    forecast : what the rounds themselves foretold; None where they did not.
+    alternatives : what other settings would have cost, as far as these runs tell.
+    """
+
+    status: Status
+    course: str
+    message: str
+    setting: Setting | None = None
+    groups: tuple[GroupCost, ...] = ()
+    regret: float | None = None
+    why: str = ""
+    pilots: tuple[RunRecord, ...] = ()
+    pilots_bill: Bill = Bill(time_s=0.0, energy_j=0.0, cost=0.0)
+    measured: Measured | None = None
+    forecast: Forecast | None = None
+    alternatives: tuple[Alternative, ...] = ()
+
+    def __repr__(self) -> str:
+        found = ", ".join(f"{name} {text}" for name, text in self._facts() if name != "message")
+        return f"<Outcome: {found}>"
+
+    def _facts(self) -> Iterator[tuple[str, str]]:
+        yield "status", self.status
+        yield "course", self.course
+        if self.setting is not None:
+            yield "began with", self.setting.label
+        if (expected := self.forecast) is not None:
+            yield "rounds predicted", interval_in_words(expected.rounds, expected.interval)
+        if (measured := self.measured) is not None:
+            yield "rounds measured", in_words(measured.rounds)
+        if (bill := self.all_in) is not None:
+            yield "cost, all in", in_words(bill.cost)
+        yield "message", self.message
+
+    @property
+    def success(self) -> bool:
+        """Whether training reached the target."""
+        return self.status == "reached"
+
+    @property
+    def all_in(self) -> Bill | None:
+        """What one training cost with everything that went before it; None where there is none."""
+        if self.measured is None:
+            return None
+        return self.measured.bill.plus(self.pilots_bill)
+
+    @property
+    def pilots_share(self) -> float | None:
+        """What the pilots cost, as a share of training once."""
+        if self.measured is None or not self.measured.bill.cost:
+            return None
+        return self.pilots_bill.cost / self.measured.bill.cost
+
+    @property
+    def as_predicted(self) -> bool | None:
+        """Whether the rounds measured are in the interval predicted."""
+        if self.measured is None or self.forecast is None or not self.measured.reached:
+            return None
+        low, high = self.forecast.interval
+        return low <= self.measured.rounds <= high
+
+
+def counted_runs(runs: Sequence[RunRecord]) -> Sequence[RunRecord]:
+    """Those that reached the target; all where none did."""
+    return [run for run in runs if run.status == "target"] or runs
+
+
+def decisions_of(run: RunRecord) -> tuple[Decision, ...]:
+    """What was decided in a run that has rounds; of one that kept to its setting, that alone."""
+    made = tuple(one for one in run.decisions if one.round <= max(run.num_rounds, 1))
+    return made or (Decision.of(run.setting, 1),)
+
+
+def forecast_of(runs: Sequence[RunRecord], problem: Problem, max_rounds: int) -> Forecast | None:
+    """What the rounds foretold at first, on average over the runs that count; None where nothing.
+
+    Each run's own rounds led to its forecast, so several are averaged as their rounds are.
+    """
+    found = [
+        one for run in counted_runs(runs) if (one := _first_forecast(run, problem, max_rounds))
+    ]
+    if not found:
+        return None
+
+    def mean(value: Callable[[Forecast], float]) -> float:
+        return statistics.fmean(map(value, found))
+
+    return Forecast(
+        round=mean(lambda one: one.round),
+        rounds=mean(lambda one: one.rounds),
+        interval=(mean(lambda one: one.interval[0]), mean(lambda one: one.interval[1])),
+        bill=Bill(
+            time_s=mean(lambda one: one.bill.time_s),
+            energy_j=mean(lambda one: one.bill.energy_j),
+            cost=mean(lambda one: one.bill.cost),
+        ),
+    )
+
+
+def _first_forecast(run: RunRecord, problem: Problem, max_rounds: int) -> Forecast | None:
+    """The first that has the run arrive in the rounds allowed: any other leaves that open."""
+    for decision in decisions_of(run):
+        if decision.expected_rounds and decision.interval and decision.interval[1] <= max_rounds:
+            break
+    else:
+        return None
+    used = [one.setting for one in run.rounds[: decision.round + 1] if one.setting is not None]
+    setting = used[-1] if used else run.setting
+    cost = setting.participation.round_cost(problem, setting.local_steps)
+    paid = float(problem.objective.of_round(cost.time_s, cost.energy_j, cost.clients))
+    a_round = Bill(time_s=cost.time_s, energy_j=cost.energy_j, cost=paid)
+    return Forecast(
+        round=decision.round,
+        rounds=decision.expected_rounds,
+        interval=decision.interval,
+        bill=a_round.times(decision.expected_rounds),
+    )
+
+
+def runs_within(constraints: Constraints, runs: Sequence[RunRecord]) -> dict[str, int]:
+    """Of each limit on a total, how many runs reached the target within it."""
+    spent: dict[str, Callable[[RunRecord], float]] = {
+        "deadline_s": lambda run: run.time_s,
+        "energy_budget_j": lambda run: run.energy_j,
+        "max_rounds": lambda run: run.num_rounds,
+    }
+    return {
+        name: sum(run.status == "target" and total(run) <= limit for run in runs)
+        for name, total in spent.items()
+        if (limit := getattr(constraints, name)) is not None
+    }

@@ -1,0 +1,139 @@
+"""Verdict: how the training of a study ended, in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import groupby
+
+from fedplan.core.records import RunRecord
+from fedplan.figures.units import energy_unit, number, quantity, time_unit
+from fedplan.planning.explain import plain
+from fedplan.studies.building import Experiment
+from fedplan.studies.outcome import (
+    Bill,
+    Forecast,
+    Measured,
+    Status,
+    decisions_of,
+    runs_within,
+)
+
+_LIMITS = {
+    "deadline_s": ("deadline", "s"),
+    "energy_budget_j": ("energy budget", "J"),
+    "max_rounds": ("limit", "rounds"),
+}
+_MOST_STEPS = 6  # numbers of local steps that are written out
+
+
+def verdict(
+    experiment: Experiment, measured: Measured, all_in: Bill, forecast: Forecast | None
+) -> tuple[Status, str]:
+    """How training ended, and what to change where it did not end well."""
+    runs = measured.runs
+    if not measured.reached:
+        return _failure(experiment, runs)
+    target = f"loss {experiment.stop.target_loss:g}"
+    if not any(run.num_rounds for run in runs):
+        return "nothing to learn", (
+            f"The loss before training is {runs[0].final_loss:.4g}, and the target "
+            f"{experiment.stop.target_loss:g} is no lower. Lower target-loss."
+        )
+    if len(runs) == 1:
+        words = f"Reached {target} after {measured.rounds:,.0f} rounds"
+    else:
+        words = (
+            f"{measured.reached} of {len(runs)} runs reached {target}, after "
+            f"{measured.rounds:,.0f} rounds on average"
+        )
+    words += f": {course_words(runs[0])}. {_paid(experiment, all_in)}"
+    words += _as_predicted(measured, forecast) + _limits_kept(experiment, measured)
+    lost = next((run for run in runs if run.status == "hopeless"), None)
+    if lost is not None:
+        words += f" Seed {lost.seed} gave up: {lost.message}"
+    return ("reached" if measured.reached == len(runs) else "not reached"), words
+
+
+def course_words(run: RunRecord) -> str:
+    """Who trained, and with how many local steps from first to last.
+
+    >>> from fedplan.participation import uniform
+    >>> course_words(RunRecord(setting=uniform(5, 20), seed=0, status="target", rounds=()))
+    '5 clients per round, 20 local steps'
+    """
+    made = decisions_of(run)
+    if made[0].groups is None:
+        who = f"{made[0].clients_per_round:,} clients per round"
+        if made[0].participation != "uniform":
+            who += f" ({made[0].participation})"
+    else:
+        counts = [f"{groups:,}" for groups, _ in groupby(one.groups for one in made) if groups]
+        who = f"{_arrows(counts)} group{'' if counts == ['1'] else 's took turns'}"
+    steps = [f"{steps:,}" for steps, _ in groupby(one.local_steps for one in made)]
+    if len(steps) == 1:
+        return f"{who}, {steps[0]} local steps"
+    return f"{who}; local steps went {_arrows(steps)}"
+
+
+def _arrows(values: Sequence[str]) -> str:
+    if len(values) > _MOST_STEPS:
+        values = [*values[: _MOST_STEPS - 2], "...", values[-1]]
+    return " -> ".join(values)
+
+
+def _paid(experiment: Experiment, bill: Bill) -> str:
+    """The whole bill: seconds and joules, and the cost where that is another number."""
+    totals = quantity(bill.time_s, time_unit(bill.time_s))
+    if bill.energy_j:
+        totals += f" and {quantity(bill.energy_j, energy_unit(bill.energy_j))}"
+    unit = experiment.objective.unit
+    cost = "" if unit == "s" else f", or {number(bill.cost)} {unit}"
+    return f"All in, from the first round on, it took {totals}{cost}."
+
+
+def _as_predicted(measured: Measured, forecast: Forecast | None) -> str:
+    if forecast is None:
+        return ""
+    low, high = forecast.interval
+    expected = f" By round {forecast.round:,.0f} it expected {low:,.0f} to {high:,.0f} rounds, and "
+    if low <= measured.rounds <= high:
+        return f"{expected}was right."
+    return f"{expected}took {'fewer' if measured.rounds < low else 'more'}."
+
+
+def _failure(experiment: Experiment, runs: Sequence[RunRecord]) -> tuple[Status, str]:
+    stop, endings = experiment.stop, {run.status for run in runs}
+    if endings == {"diverged"}:
+        rate = experiment.study.training.learning_rate
+        return "diverged", f"Training diverged: lower learning-rate (now {rate:g})."
+    lost = next((run for run in runs if run.status == "hopeless"), None)
+    if lost is not None:
+        after = f"Training was given up after {lost.num_rounds:,} rounds: {course_words(lost)}."
+        return "hopeless", f"{after} {lost.message}"
+    lowest = min(run.final_loss or math.inf for run in runs)
+    limits = {
+        "rounds": f" in {stop.max_rounds:,} rounds",
+        "time": f" in {stop.max_time_s:,.6g} s (max-time-s)",
+        "energy": f" with {stop.max_energy_j:,.6g} J (max-energy-j)",
+    }
+    ended = [status for status in limits if status in endings]
+    return "not reached", (
+        f"Training did not reach loss {stop.target_loss:g}"
+        f"{' or'.join(limits[status] for status in ended)}: {course_words(runs[0])}; the best run "
+        f"ended at {lowest:.4g}. Allow more {' and '.join(ended) or 'rounds'}, or raise "
+        "target-loss."
+    )
+
+
+def _limits_kept(experiment: Experiment, measured: Measured) -> str:
+    """How many runs kept each limit that the study has."""
+    sentences = []
+    for name, kept in runs_within(experiment.constraints, measured.runs).items():
+        what, unit = _LIMITS[name]
+        limit = f"the {what} of {plain(getattr(experiment.constraints, name))} {unit}"
+        if kept == len(measured.runs):
+            sentences.append(f" {'Each' if kept > 1 else 'It'} kept {limit}.")
+        else:
+            sentences.append(f" {kept} of {len(measured.runs)} kept {limit}.")
+    return "".join(sentences)
