@@ -7,7 +7,7 @@ import pytest
 from flower.federation import InProcessGrid, TimedLearner, VirtualClock, make_nodes
 
 from fedplan.flower.app import client_app, pack, unpack
-from fedplan.flower.rounds import RoundRules
+from fedplan.flower.rules import RoundRules
 from fedplan.flower.runner import FlowerRunner
 from fedplan.models import Logistic
 from fedplan.simulation import LearningRate, Simulator

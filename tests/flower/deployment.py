@@ -23,7 +23,6 @@ import pytest
 
 from fedplan.core.records import RunRecord
 from fedplan.store import Store
-from fedplan.studies.keys import PlanningTable
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "flower_app"
@@ -166,16 +165,15 @@ def deployed(folder: Path, num_nodes: int = 3) -> Iterator[Deployment]:
         deployment.stop()
 
 
-def stored_runs(folder: Path, study: str, phase: str) -> list[RunRecord]:
-    """The runs that a study has made in one of its phases; pilots have seeds of their own."""
+def stored_runs(folder: Path, study: str) -> list[RunRecord]:
+    """The runs that a study has made."""
     with Store(f"sqlite:///{folder}/fedplan.db", readonly=True) as store:
-        runs = [
+        return [
             run
             for one in store.experiments()
             if one.settings.get("study") == study
             for run in store.find_runs(one.settings)
         ]
-    return [run for run in runs if (run.seed >= PlanningTable().pilot_seed) == (phase == "pilots")]
 
 
 def wait_until(is_so: Callable[[], object], seconds: float, what: str) -> None:

@@ -63,8 +63,8 @@ class TimedLearner:
     def stop(self):
         return self.joules - self._joules_before
 
-    def train_round(self, weights, cohort, shares, steps, rate, seed, round_):
-        self._learner.train_round(weights, cohort, shares, steps, rate, seed, round_)
+    def train_round(self, weights, cohort, shares, steps, rate, seed, round_, halfway=None):
+        self._learner.train_round(weights, cohort, shares, steps, rate, seed, round_, halfway)
         self._clock.train(steps * self._step_s[cohort[0]])
         self.joules += 2.0 * steps
 

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 from fedplan import InputError
 from fedplan.core.records import Stop
 from fedplan.flower.border import Layout, Rejected, clean
-from fedplan.flower.rounds import RoundRules
+from fedplan.flower.rules import RoundRules
 from fedplan.participation import uniform
 
 VILLAIN = 7  # a client of the first round with seed 1 and all clients

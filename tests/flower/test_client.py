@@ -122,7 +122,7 @@ def test_a_client_does_not_import_the_planner():
 
 def test_exported_names_are_there_and_no_others():
     assert dir(flower) == ["FlowerRunner", "MeasuredClientApp", "PlannedFedAvg", "RoundRules",
-                           "local_steps"]  # fmt: skip
+                           "local_steps", "training_steps"]  # fmt: skip
     assert all(getattr(flower, name) is not None for name in dir(flower))
     with pytest.raises(AttributeError, match="no_such_name"):
         _ = flower.no_such_name

@@ -1,4 +1,4 @@
-"""The example app on real processes: a SuperLink and three SuperNodes, from profile to target."""
+"""The example app on real processes: a SuperLink and three SuperNodes, to the target."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import pytest
 from flower.deployment import EXAMPLE, Deployment, deployed, needs_proc, stored_runs, wait_until
 
 from fedplan import read_fleet
-from fedplan.store import Store
 
 pytestmark = needs_proc
 
@@ -14,38 +13,24 @@ TARGET = 0.5
 NODES = 3
 
 
-def test_profile_pilots_plan_and_training_to_a_target(tmp_path):
+def test_a_deployment_trains_to_its_target_by_the_online_course(tmp_path):
     with deployed(tmp_path, NODES) as deployment:
-        deployment.run(EXAMPLE, seconds=600, target_loss=TARGET, learning_rate=0.01)
+        deployment.run(EXAMPLE, seconds=300, target_loss=TARGET)
         said = deployment.said("run")
     assert "Training has ended (target)" in said, said
-    for run in stored_runs(tmp_path, "digits", "pilots"):
-        assert_is_as_planned(run)
-    (training,) = stored_runs(tmp_path, "digits", "training")
-    assert_is_as_planned(training)
-    assert training.status == "target"
-    assert training.losses[-1] <= TARGET < min(training.losses[:-1])
-
-    with Store(f"sqlite:///{tmp_path}/fedplan.db", readonly=True) as store:
-        (study,) = store.studies()
-        plans = store.find_step(study, "plans")
-        profile = store.find_step(study, "profile")
-    assert plans == [[0, training.clients_per_round, training.local_steps]]
-    assert profile["clients"] == [f"partition-{node}" for node in range(NODES)]
-    fleet = read_fleet(tmp_path / "digits-flower" / "fleet.csv")
-    assert fleet.device == tuple(profile["clients"])
-    # A process is started for every message, which takes far longer than a step of this model.
-    assert max(fleet.step_time_s) < 0.1 < min(fleet.comm_time_s)
-
-
-def assert_is_as_planned(run):
-    """K clients each round, which all did E steps, with the times of each."""
+    (run,) = stored_runs(tmp_path, "digits")
+    assert run.status == "target" and run.course == "online"
+    assert run.losses[-1] <= TARGET < min(run.losses[:-1])
     for record in run.rounds[1:]:
-        assert len(set(record.cohort)) == run.clients_per_round
+        assert record.cohort and record.signal is not None
         assert sorted(one.client for one in record.observations) == list(record.cohort)
         for one in record.observations:
-            assert one.local_steps == run.local_steps and not one.problem
+            assert one.local_steps == record.setting.local_steps and not one.problem
             assert 0 < one.train_seconds < one.round_trip_seconds <= record.seconds
+    fleet = read_fleet(tmp_path / "digits-flower" / "fleet.csv")
+    assert fleet.device == tuple(f"partition-{node}" for node in range(NODES))
+    # A process is started for every message, which takes far longer than a step of this model.
+    assert max(fleet.step_time_s) < 0.1 < min(fleet.comm_time_s)
 
 
 class Broken(Exception):  # noqa: N818

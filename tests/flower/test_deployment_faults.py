@@ -85,12 +85,13 @@ def config(study, clients, rounds, **more):
 
 
 def training(federation, study):
-    """The training with the plan used last."""
-    return stored_runs(federation.folder, study, "training")[-1]
+    """The one run of a study."""
+    (run,) = stored_runs(federation.folder, study)
+    return run
 
 
 def model(federation, study):
-    (file,) = (federation.folder / f"{study}-flower" / "training").glob("*.npz")
+    (file,) = (federation.folder / f"{study}-flower" / "training").glob("*/*.npz")
     return load_weights(file)
 
 

@@ -25,7 +25,7 @@ def run_config(folder):
 
 
 @pytest.mark.parametrize(("folder", "package"), APPS)
-def test_an_app_plans_and_trains_to_its_target(monkeypatch, tmp_path, folder, package):
+def test_an_app_trains_to_its_target(monkeypatch, tmp_path, folder, package):
     if package == "digits_torch":
         pytest.importorskip("torch")
     monkeypatch.syspath_prepend(EXAMPLES / folder)
@@ -37,8 +37,9 @@ def test_an_app_plans_and_trains_to_its_target(monkeypatch, tmp_path, folder, pa
     grid = InProcessGrid(client.app, nodes, RealClock())
     config = run_config(EXAMPLES / folder) | {"store": f"{tmp_path}/fedplan.db", "target-loss": 1.0}
     server.app(grid, Context(1, 0, {}, RecordDict(), config))
-    (run,) = stored_runs(tmp_path, config["study"], "training")
+    (run,) = stored_runs(tmp_path, config["study"])
     assert run.status == "target" and run.rounds[-1].accuracy > 0.6
+    assert run.course == "online" and all(record.signal for record in run.rounds[1:])
     assert {sent.metadata.message_type for sent in grid.sent} == {"query.fedplan", "train"}
 
 
@@ -58,7 +59,7 @@ def test_two_lines_of_the_client_are_fedplans(folder, package):
     used = [
         line
         for line in text.splitlines()
-        if ("MeasuredClientApp" in line or "local_steps" in line) and "import" not in line
+        if ("MeasuredClientApp" in line or "training_steps" in line) and "import" not in line
     ]
     assert used == marked and len(marked) == 2
 

@@ -11,7 +11,7 @@ from flower.federation import Node
 
 from fedplan import InputError
 from fedplan.core.records import Stop
-from fedplan.flower.rounds import RoundRules
+from fedplan.flower.rules import RoundRules
 from fedplan.participation import uniform
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from contracts.runner import RunnerContract
-from flower.conftest import CLIENTS
+from flower.conftest import CLIENTS, RATE
 
+from fedplan.core.fleet import Fleet
+from fedplan.core.problem import Problem
 from fedplan.core.records import Stop
 from fedplan.core.setting import Setting
-from fedplan.errors import InputError
-from fedplan.participation import Shuffled, uniform
+from fedplan.course import Online
+from fedplan.flower.rules import RoundRules
+from fedplan.participation import Shuffled, Turns, Weighted, uniform
 
 
 class TestContract(RunnerContract):
@@ -42,9 +45,104 @@ def test_clients_evaluate_to_the_same_loss(federation, simulator):
     )
 
 
-def test_another_law_is_refused_with_what_to_do(federation):
-    shuffled = Setting(
-        participation=Shuffled(clients_per_round=2, num_clients=CLIENTS), local_steps=1
+FLEET = Fleet(step_time_s=np.linspace(0.0625, 0.25, CLIENTS), comm_time_s=0.5, step_energy_j=2.0)
+
+
+def problem_of(logistic, **options):
+    return Problem(fleet=FLEET, target_loss=0.8, learning_rate=RATE, **options).with_samples(
+        logistic.sizes
     )
-    with pytest.raises(InputError, match=r"participation=shuffled\. Set participation=uniform"):
-        federation.runner().run(shuffled, Stop(max_rounds=1))
+
+
+@pytest.mark.parametrize("law", [Turns, Shuffled, Weighted])
+def test_every_law_has_the_simulators_losses_cohorts_and_shares(
+    federation, simulator, logistic, law
+):
+    setting = Setting(participation=law.of(problem_of(logistic), 5, 4), local_steps=5)
+    stop = Stop(max_rounds=12)
+    live = federation.runner(samples=logistic.sizes.tolist()).run(setting, stop, seed=3)
+    simulated = simulator.run(setting, stop, seed=3)
+    assert [r.cohort for r in live.rounds] == [r.cohort for r in simulated.rounds]
+    for one, other in zip(live.rounds, simulated.rounds, strict=True):
+        assert one.shares == pytest.approx(other.shares)
+    np.testing.assert_allclose(live.losses, simulated.losses, rtol=1e-3)  # rounding grows
+
+
+def test_an_online_course_is_steered_as_in_the_simulator(federation, simulator, logistic):
+    course = Online(problem=problem_of(logistic))
+    stop = Stop(max_rounds=8, target_loss=0.8)
+    live = federation.runner(samples=logistic.sizes.tolist()).run(course, stop, seed=1)
+    simulated = simulator.run(course, stop, seed=1)
+    assert (live.setting, live.identity) == (course.setting, course.identity)
+    assert len(live.decisions) > 1 and live.decisions[0] == simulated.decisions[0]
+    same = live.decisions[1].round
+    np.testing.assert_allclose(live.losses[:same], simulated.losses[:same], rtol=1e-5)
+    for one, other in zip(live.rounds[1:same], simulated.rounds[1:same], strict=True):
+        ratios = [
+            np.linalg.norm(each.signal.whole) / np.linalg.norm(each.signal.halfway)
+            for each in (one, other)
+        ]
+        assert ratios[0] == pytest.approx(ratios[1], rel=0.3)  # the seed makes the projection
+
+
+def test_who_fails_is_left_out_and_the_shares_say_so(federation, simulator, logistic):
+    federation.node_of(3).tamper = lambda *_: None
+    del federation.grid.nodes[node_id(federation.grid, 19)]
+    setting = Setting(participation=Turns.of(problem_of(logistic), 5, 4), local_steps=5)
+    names = [f"partition-{client}" for client in range(CLIENTS)]
+    runner = federation.runner(
+        samples=logistic.sizes.tolist(), names=names, rules=RoundRules(deadline_s=10.0)
+    )
+    run = runner.run(setting, Stop(max_rounds=10), seed=3)
+    assert run.status == "rounds"
+    for record in run.rounds[1:]:
+        whole = setting.participation.cohort(logistic.sizes.astype(float), 3, record.round)
+        shares = dict(zip(whole.clients.tolist(), whole.shares.tolist(), strict=True))
+        assert set(record.cohort) == set(shares) - {3, 19}
+        assert record.shares == pytest.approx([shares[client] for client in record.cohort])
+    problems = {
+        one.client: one.problem for r in run.rounds for one in r.observations if one.problem
+    }
+    assert problems == {3: "no answer within 10 s", 19: "it is not there"}
+
+
+def test_a_round_that_nobody_answers_counts_and_changes_nothing(federation):
+    groups = (tuple(range(1, CLIENTS)), (0,))
+    setting = Setting(participation=Turns(groups=groups, visits=(1, 1)), local_steps=2)
+    federation.node_of(0).tamper = lambda *_: None
+    run = federation.runner(rules=RoundRules(deadline_s=10.0)).run(setting, Stop(max_rounds=4))
+    assert [len(record.cohort) for record in run.rounds] == [0, CLIENTS - 1, 0, CLIENTS - 1, 0]
+    assert run.rounds[2].seconds >= 10.0 and run.rounds[2].shares == ()
+    assert run.rounds[2].loss == run.rounds[1].loss > run.rounds[3].loss
+
+
+def test_a_federation_that_never_answers_ends_the_run(federation):
+    for node in federation.grid.nodes.values():
+        node.tamper = lambda *_: None
+    setting = Setting(
+        participation=Turns(groups=(tuple(range(10)), tuple(range(10, 20))), visits=(1, 1)),
+        local_steps=2,
+    )
+    runner = federation.runner(rules=RoundRules(deadline_s=5.0, max_repeats=1))
+    run = runner.run(setting, Stop(max_rounds=50))
+    assert run.status == "unavailable" and "no answer within 5 s" in run.message
+    assert run.num_rounds == 2 and not runner.weights["weights"].any()
+    federation.grid.nodes.clear()
+    run = runner.run(setting, Stop(max_rounds=50))
+    assert run.status == "unavailable" and "no client is there" in run.message
+
+
+def test_more_data_than_a_group_was_made_for_does_not_shake_the_model(federation):
+    def boast(_, reply):
+        reply.content["metrics"]["num-examples"] = 20_000
+        return reply
+
+    groups = tuple((client,) for client in range(CLIENTS))
+    setting = Setting(participation=Turns(groups=groups, visits=(1,) * CLIENTS), local_steps=2)
+    federation.node_of(10).tamper = boast
+    run = federation.runner().run(setting, Stop(max_rounds=11))
+    assert run.rounds[10].shares[0] < run.rounds[11].shares[0] == 2.0
+
+
+def node_id(grid, partition):
+    return next(i for i, node in grid.nodes.items() if node.config["partition-id"] == partition)

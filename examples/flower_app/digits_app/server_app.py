@@ -13,7 +13,7 @@ app = ServerApp()
 
 @app.main()
 def main(grid: Grid, context: Context) -> None:
-    """Profile, pilot, plan, and train to the target."""
+    """Train to the target, learning from the rounds how to."""
     config = context.run_config
     setting = (int(config["clients-per-round"]), int(config["local-steps"]))
     strategy = PlannedFedAvg(

@@ -93,6 +93,7 @@ class Observation:
     round_trip_seconds : from sending the model to receiving the answer, by the server's clock;
         None where no answer came in time.
     problem : why the answer was not used; empty where it was.
+    examples : how many samples it trains on; None where it did not say.
     """
 
     client: int
@@ -101,6 +102,7 @@ class Observation:
     round_trip_seconds: float | None
     joules: float | None = None
     problem: str = ""
+    examples: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,8 +118,9 @@ class RoundRecord:
         they were not recorded.
     observations : of everyone who was asked, the cohort and those who failed; empty of a
         simulated round.
-    signal : what the updates say of local steps, where a course wants to know; it is not stored.
-    reports : what the clients of the cohort tell of themselves; likewise.
+    signal : what the updates say of local steps, where a course wants to know; of a simulated round
+        it is not stored.
+    reports : what the clients of the cohort tell of themselves; not stored.
     """
 
     round: int

@@ -76,10 +76,27 @@ class OnlineSteering:
             self._next_look = record.round + max(2, int(OFTEN * trained))
             self._look(record.round)
 
-    def learn_costs(self, fleet: Fleet, round_: int) -> None:
-        """Go on with what the devices have turned out to cost; groups are made anew."""
+    def learn_costs(
+        self,
+        fleet: Fleet,
+        round_: int,
+        *,
+        why: str = "The devices' costs have changed.",
+        groups: int | None = None,
+        local_steps: int | None = None,
+    ) -> None:
+        """Go on with what the devices have turned out to cost; groups are made anew.
+
+        groups, local_steps : to go on with, where those so far were chosen for other costs.
+        """
+        before = self._setting
         self._problem = replace(self._problem, fleet=fleet)
-        self._regroup(self._groups, round_, "The devices' costs have changed.")
+        if local_steps is not None:
+            self._setting = replace(self._setting, local_steps=local_steps)
+        self._regroup(groups or self._groups, round_, why)
+        if self._setting != before:
+            self.decisions.append(Decision.of(self._setting, round_ + 1, why=" ".join(self._why)))
+            self._why = []
 
     @property
     def _groups(self) -> int:

@@ -14,7 +14,8 @@ if find_spec("flwr") is None:
 if TYPE_CHECKING:
     from fedplan.flower.client import MeasuredClientApp as MeasuredClientApp
     from fedplan.flower.client import local_steps as local_steps
-    from fedplan.flower.rounds import RoundRules as RoundRules
+    from fedplan.flower.client import training_steps as training_steps
+    from fedplan.flower.rules import RoundRules as RoundRules
     from fedplan.flower.runner import FlowerRunner as FlowerRunner
     from fedplan.flower.strategy import PlannedFedAvg as PlannedFedAvg
 
@@ -24,8 +25,9 @@ _HOME_OF = {
     "FlowerRunner": "runner",
     "MeasuredClientApp": "client",
     "PlannedFedAvg": "strategy",
-    "RoundRules": "rounds",
+    "RoundRules": "rules",
     "local_steps": "client",
+    "training_steps": "client",
 }
 
 __all__ = sorted(_HOME_OF)

@@ -14,7 +14,13 @@ import numpy as np
 from flwr.app import Array, ArrayRecord, Context, Message, MetricRecord, RecordDict
 
 from fedplan.flower.border import LEARNING_RATE, NUM_EXAMPLES, SEED, SERVER_ROUND
-from fedplan.flower.client import MeasuredClientApp, local_steps, partition_name
+from fedplan.flower.client import (
+    MeasuredClientApp,
+    local_steps,
+    partition_name,
+    tell_halfway,
+    wants_sketch,
+)
 from fedplan.models import Learner
 from fedplan.models.learner import FloatArray
 from fedplan.studies.building import build_data, build_learner
@@ -45,15 +51,20 @@ def client_app(learner_of: Callable[[Context], Learner], **measuring: Any) -> Me
         learner, client = learner_of(context), _partition(context)
         config = message.content.config_records["config"]
         weights = unpack(message.content.array_records["arrays"])
+        steps = local_steps(message)
+        halfway = np.empty_like(weights) if steps > 1 and wants_sketch(message) else None
         learner.train_round(
             weights,
             np.array([client]),
             np.ones(1),
-            local_steps(message),
+            steps,
             _number(config[LEARNING_RATE]),
             int(_number(config[SEED])),
             int(_number(config[SERVER_ROUND])),
+            halfway,
         )
+        if halfway is not None:
+            tell_halfway(message, pack(halfway))
         metrics = MetricRecord({NUM_EXAMPLES: int(learner.sizes[client])})
         content = RecordDict({"arrays": pack(weights), "metrics": metrics})
         return Message(content, reply_to=message)

@@ -13,21 +13,22 @@ from fedplan.flower.border import Contribution
 Weights = dict[str, NDArray[Any]]
 
 
-def average(weights: Mapping[str, NDArray[Any]], parts: Sequence[Contribution]) -> Weights:
-    """W + sum over k of shares_k (w_k - w), with shares by examples, as the simulator has it.
+def average(
+    weights: Mapping[str, NDArray[Any]], parts: Sequence[Contribution], shares: Sequence[float]
+) -> Weights:
+    """W + sum over k of shares_k (w_k - w), as the simulator has it; shares need not add up to 1.
 
     Summed in double precision and in the order given, so that a round is the same whoever answers
     first. Whole numbers (counters, say) are rounded to whole numbers.
     """
-    total = sum(part.examples for part in parts)
     averaged = {}
     for name, old in weights.items():
         real = old.dtype.kind == "f"
         new = old.astype(np.float64)
-        for part in parts:
+        for part, share in zip(parts, shares, strict=True):
             moved = part.weights[name]
             difference = moved - old if real else moved.astype(np.float64) - old
-            new += part.examples / total * difference
+            new += share * difference
         averaged[name] = (new if real else np.rint(new)).astype(old.dtype)
     return averaged
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import math
 import statistics
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +18,9 @@ import numpy as np
 from flwr.app import Array, ArrayRecord, Message, MetricRecord
 from numpy.typing import NDArray
 
+from fedplan.core.signal import SKETCH_SIZE
 from fedplan.errors import InputError
+from fedplan.flower.log import LOG
 
 # Names in messages. Those of Flower's own strategies where they have one.
 LOCAL_STEPS, SERVER_ROUND, LEARNING_RATE, SEED = (
@@ -27,11 +30,13 @@ LOCAL_STEPS, SERVER_ROUND, LEARNING_RATE, SEED = (
     "seed",
 )
 NUM_EXAMPLES = "num-examples"
-STEPS_DONE, TRAIN_SECONDS, JOULES = (
+STEPS_DONE, TRAIN_SECONDS, JOULES, HALFWAY = (
     "fedplan-local-steps",
     "fedplan-train-seconds",
     "fedplan-joules",
+    "fedplan-halfway",
 )
+SKETCH_SEED = "sketch-seed"  # where it is sent, clients are to sketch their update half-way
 WHO, NAME = "query.fedplan", "name"
 
 MAX_EXAMPLES = 10**12
@@ -57,6 +62,7 @@ class Contribution:
     train_seconds: float
     joules: float | None
     metrics: dict[str, float]  # the app's own
+    halfway: NDArray[np.float64] | None = None  # the sketch of its update half-way
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +160,7 @@ class Border:
         # By client; what it trains on and what it evaluates on are not the same samples.
         self._trained: dict[int, float] = {}
         self._evaluated: dict[int, float] = {}
+        self.dropped: Counter[int] = Counter()  # sketches that were not used, by client
 
     def trained(
         self, client: int, reply: Message, local_steps: int, round_trip_seconds: float
@@ -184,7 +191,7 @@ class Border:
             raise Rejected(f"it must hold one ArrayRecord, but holds {len(records)}")
         weights = self._layout.read(next(iter(records.values())))
         self._trained[client] = examples
-        ours = {NUM_EXAMPLES, STEPS_DONE, TRAIN_SECONDS, JOULES}
+        ours = {NUM_EXAMPLES, STEPS_DONE, TRAIN_SECONDS, JOULES, HALFWAY}
         return Contribution(
             weights=weights,
             examples=examples,
@@ -195,7 +202,26 @@ class Border:
                 for key, value in metrics.items()
                 if key not in ours and math.isfinite(number := _as_float(value))
             },
+            halfway=self._halfway(client, metrics.get(HALFWAY)),
         )
+
+    def drop_sketch(self, client: int, why: str) -> None:
+        """Count a sketch that is not used; the client's update is."""
+        self.dropped[client] += 1
+        LOG.warning("Client %d's half-way sketch is not used: %s.", client, why)
+
+    def _halfway(self, client: int, sent: object) -> NDArray[np.float64] | None:
+        """The sketch that a client has sent, if it is one."""
+        if sent is None:
+            return None
+        if not isinstance(sent, list) or len(sent) != SKETCH_SIZE:
+            self.drop_sketch(client, f"it must be {SKETCH_SIZE} numbers")
+            return None
+        sketch = np.array([_as_float(value) for value in sent])
+        if not np.isfinite(sketch).all():
+            self.drop_sketch(client, "it is not finite")
+            return None
+        return sketch
 
     def evaluated(
         self, client: int, reply: Message, loss_metric: str, accuracy_metric: str

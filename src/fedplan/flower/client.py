@@ -1,14 +1,14 @@
 """The client's side: what an app needs so that fedplan can plan for it.
 
 Two lines of a Flower app change. `ClientApp()` becomes `MeasuredClientApp()`, and the training
-function does `local_steps(message)` steps of SGD, whatever the framework:
+function goes through `training_steps(message, weights)`, whatever the framework:
 
 >>> from flwr.app import MetricRecord, RecordDict
 >>> app = MeasuredClientApp()
 >>> @app.train()
 ... def train(message, context):
 ...     arrays = message.content["arrays"]
-...     for _ in range(local_steps(message)):
+...     for _ in training_steps(message, lambda: arrays):  # the weights as they are by then
 ...         ...  # one step of SGD on one batch
 ...     metrics = MetricRecord({"num-examples": 100})
 ...     return Message(RecordDict({"arrays": arrays, "metrics": metrics}), reply_to=message)
@@ -17,24 +17,28 @@ function does `local_steps(message)` steps of SGD, whatever the framework:
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
-from flwr.app import ConfigRecord, Context, Message, MetricRecord, RecordDict
+from flwr.app import ArrayRecord, ConfigRecord, Context, Message, MetricRecord, RecordDict
 from flwr.clientapp import ClientApp
 
 from fedplan.errors import FedplanError
 from fedplan.flower.border import (
+    HALFWAY,
     JOULES,
     LOCAL_STEPS,
     NAME,
     NUM_EXAMPLES,
+    SKETCH_SEED,
     STEPS_DONE,
     TRAIN_SECONDS,
     WHO,
 )
+from fedplan.flower.sketching import Sketcher
 
-_ASKED = "_fedplan_local_steps"  # on a message: the steps that were read from it
+# On a message: the steps that were read from it, and the sketch of the update half-way.
+_ASKED, _TOLD = "_fedplan_local_steps", "_fedplan_halfway"
 Handler = Callable[[Message, Context], Message]
 
 
@@ -101,6 +105,36 @@ def local_steps(message: Message) -> int:
     return steps
 
 
+def training_steps(message: Message, weights: Callable[[], ArrayRecord]) -> Iterator[int]:
+    """The steps of SGD to do, one after the other, as the plan has it.
+
+    weights : the model as it is by then, as it will be replied with. It is asked for once, when
+        half of the steps are done, and a few hundred numbers that sketch its change are sent along:
+        they tell the server whether more local steps would pay.
+    """
+    steps = local_steps(message)
+    for step in range(steps):
+        if step and step == steps // 2 and wants_sketch(message):
+            tell_halfway(message, weights())
+        yield step
+
+
+def wants_sketch(message: Message) -> bool:
+    """Whether the server asks for the update half-way."""
+    return SKETCH_SEED in message.content.config_records.get("config", ConfigRecord())
+
+
+def tell_halfway(message: Message, weights: ArrayRecord) -> None:
+    """Have the reply tell a sketch of what training has changed when half of the steps are done."""
+    seed = message.content.config_records["config"][SKETCH_SEED]
+    if not isinstance(seed, int):
+        raise FedplanError(f"{SKETCH_SEED} must be a whole number, but the server sent {seed!r}.")
+    (sent,) = message.content.array_records.values()
+    old = {name: array.numpy() for name, array in sent.items()}
+    new = {name: array.numpy() for name, array in weights.items()}
+    vars(message)[_TOLD] = Sketcher(old, seed)(new, old).tolist()
+
+
 class _Measure:
     """The mod: times the training function, and adds what it measured to the reply's metrics."""
 
@@ -128,6 +162,8 @@ class _Measure:
         # the server refuses its reply rather than average a run of unknown length.
         if STEPS_DONE not in metrics and _ASKED in vars(message):
             metrics[STEPS_DONE] = vars(message)[_ASKED]
+        if _TOLD in vars(message):
+            metrics[HALFWAY] = vars(message)[_TOLD]
         return reply
 
 

@@ -1,46 +1,32 @@
-"""Course: one start of a planned federation, from its profile to the end of training."""
+"""The course of a planned federation: an online one, or a (K, E) given by hand.
+
+What a study began with is kept, so that it is found again whatever has changed since: the clients
+that are there, what is known of them, or the plan.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from flwr.app import MetricRecord
-from flwr.serverapp.strategy import Result
-
-from fedplan.convergence.descent import Descent
 from fedplan.core.constraints import Constraints
-from fedplan.core.fleet import Fleet
+from fedplan.core.course import Course, Steering
+from fedplan.core.fleet import QUANTITIES, Fleet
 from fedplan.core.learning_rate import LearningRate
 from fedplan.core.objective import Objective
-from fedplan.core.prediction import Prediction
-from fedplan.core.records import Observation, RoundRecord, RunRecord, Stop
-from fedplan.errors import FedplanError, InputError
-from fedplan.flower.drift import drifted
-from fedplan.flower.engine import FlowerEngine
-from fedplan.flower.journal import StoreJournal
-from fedplan.flower.log import LOG
-from fedplan.flower.profile import profile_clients
-from fedplan.flower.rounds import Made, to_record
-from fedplan.flower.runner import FlowerRunner, State
-from fedplan.participation import uniform
-from fedplan.planning.descent_plan import forecast, plan_descent
-from fedplan.profiling import DeviceCosts, fleet_of
-from fedplan.simulation import Job
-from fedplan.store import Store, StudyEntry
-from fedplan.studies.archive import Archive
-from fedplan.studies.devices import save_names
-from fedplan.studies.keys import PlanningTable
-from fedplan.studies.pilots import DesignedPilots, PilotProblem
-from fedplan.studies.workflow import run_pilots
-from fedplan.tables import write_fleet
+from fedplan.core.problem import Problem
+from fedplan.core.setting import Setting
+from fedplan.course import Online
+from fedplan.course.steering import FEWEST_STEPS
+from fedplan.errors import InputError
+from fedplan.flower.steering import LiveSteering
+from fedplan.participation import setting_from_dict, uniform
 
-REPLAN_EVERY = 10  # rounds
-DRIFT = 0.1  # a plan that has become dearer than the best by more than this share is changed
-OVERDUE = 1.5  # times the most rounds that were predicted
-_PILOTS = PlanningTable()  # as of a study that does not say
+USUAL_STEPS = 10  # to begin with, where nothing is known of the devices
+# All alike: with these, whoever is there trains at once, and who is slow shows.
+_GUESS = {"step_time_s": 0.1, "comm_time_s": 1.0, "step_energy_j": 0.1, "comm_energy_j": 1.0}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,240 +65,98 @@ def is_setting(value: object) -> bool:
     )
 
 
-class Course:
-    """One start, from the profile to the end of training; every decision is in the store."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """What a study began with.
 
-    def __init__(
-        self,
-        goal: Goal,
-        num_rounds: int,
-        runner: FlowerRunner,
-        store: Store,
-        entry: StudyEntry,
-        folder: Path,
-    ) -> None:
-        self._goal, self._num_rounds, self._runner = goal, num_rounds, runner
-        self._store, self._entry, self._folder = store, entry, folder
-        self._costs: dict[int, DeviceCosts] = {}
-        self._names: tuple[str, ...] = ()  # of the clients that were profiled
-        self._descent: Descent | None = None
-        self._limits = goal.constraints  # and what training has shown since
-        self._next = (0, 0)  # the setting to go on with, where training is to change
-        self._overdue = math.inf  # the round by which the target should have been reached
-        self._observed: list[Observation] = []
-        self._result = Result()
-        self._evaluations = (
-            self._result.evaluate_metrics_serverapp
-            if runner.evaluates_centrally
-            else self._result.evaluate_metrics_clientapp
-        )
+    clients : how many there were.
+    known : what their devices cost, by earlier measurements; None where nothing was known.
+    setting, identity : the first setting, and the course, by which the run is found again.
+    """
 
-    def choose(self) -> tuple[int, int]:
-        """The (K, E) to begin with, from the plan given or from pilots."""
-        self._meet_clients()
-        if self._goal.plan is not None:
-            return self._goal.plan
-        profile = profile_clients(self._runner, self._store, self._entry)
-        self._costs, self._names = profile.costs.devices, profile.names
-        fleet = self._write_fleet(self._costs)
-        pilots = DesignedPilots(
-            PilotProblem(
-                fleet=fleet,
-                objective=self._goal.objective,
-                constraints=self._goal.constraints,
-                rate=self._goal.rate,
-                target_loss=self._goal.target_loss,
-                max_rounds=self._num_rounds,
-                seed=self._goal.seed + _PILOTS.pilot_seed,
-            ),
-            _PILOTS.pilot_budget,
-        )
-        self._runner.journal = self._journal("pilots")
-        settings = self._entry.experiment.settings
-        archive = Archive(FlowerEngine(self._runner), self._store, lambda _stop: settings)
-        run_pilots(pilots, archive, report=_say_pilot)
-        choice = pilots.choice
-        LOG.info("%s", choice.message)
-        if choice.setting is None:
-            raise FedplanError(f"There is no plan ({choice.status}). {choice.message}")
-        self._descent = pilots.descent
-        return choice.setting
+    clients: int
+    known: dict[str, list[float]] | None
+    setting: dict[str, Any]
+    identity: str
 
-    def train(self, setting: tuple[int, int]) -> tuple[RunRecord, Result]:
-        """Train to the end, with other settings where devices' costs have changed."""
-        journal = self._journal("training")
-        self._runner.journal, self._runner.report = journal, self._after_round
-        stop = Stop(
-            max_rounds=self._num_rounds,
-            target_loss=self._goal.target_loss,
-            patience=self._goal.patience,
-        )
-        setting = self._begin(journal, setting, stop)
-        while True:
-            self._note_overdue(setting)
-            run = self._runner.run(uniform(*setting), stop, seed=self._goal.seed)
-            if run.status != "unfinished":
-                break
-            setting = self._next
-            self._switch(journal, State(rounds=run.rounds, weights=self._runner.weights), setting)
-        run = replace(run, message=" ".join(filter(None, [run.message, *self._remarks(run)])))
-        journal.finish(run)
-        self._note_clients()
-        self._result.arrays = to_record(self._runner.weights)
-        return run, self._result
-
-    def _begin(
-        self, journal: StoreJournal, setting: tuple[int, int], stop: Stop
-    ) -> tuple[int, int]:
-        """The setting to go on with: the last one used, unless another is given by hand now."""
-        if (fewest := self._store.find_step(self._entry, "fewest-clients")) is not None:
-            fewest = min(fewest, len(self._names) or fewest)  # some may have gone since
-            self._limits = replace(self._limits, min_clients_per_round=fewest)
-        plans = self._store.find_step(self._entry, "plans")
-        if plans is None:
-            self._store.save_step(self._entry, "plans", [[0, *setting]])
-            return setting
-        clients, steps = plans[-1][1:]
-        job = Job(course=uniform(clients, steps), seed=self._goal.seed)
-        state = journal.recall(job)
-        for record in state.rounds if state else ():
-            self._hear(record)
-        if self._goal.plan in (None, (clients, steps)):
-            return clients, steps
-        if state is not None:
-            if _record(job, state).until(stop) is not None:
-                LOG.info("This study has ended with (%d, %d). To train with another plan from the "
-                         "start, give it another name.", clients, steps)  # fmt: skip
-                return clients, steps
-            self._switch(journal, state, setting)
-        return setting
-
-    def _switch(self, journal: StoreJournal, state: State, setting: tuple[int, int]) -> None:
-        """Go on with another setting, from the rounds and the model there are."""
-        LOG.info("On with %d clients and %d steps", *setting)
-        job = Job(course=uniform(*setting), seed=self._goal.seed)
-        moved = _record(job, state)
-        journal.move(moved, state.weights)
-        plans = self._store.find_step(self._entry, "plans")
-        self._store.save_step(self._entry, "plans", [*plans, [moved.num_rounds, *setting]])
-
-    def _after_round(self, job: Job, made: Made) -> bool:
-        """Whether training goes on with another setting: a cheaper one, or one that arrives."""
-        self._hear(made.record)
-        round_ = made.record.round
-        if made.metrics:
-            self._result.train_metrics_clientapp[round_] = MetricRecord({**made.metrics})
-        if self._descent is None or round_ == 0:
-            return False
-        if round_ >= self._overdue:
-            better = self._setting_with_more_clients(self._descent, job)
-        elif round_ % REPLAN_EVERY == 0:
-            better = self._better_setting(self._descent, job)
+    @classmethod
+    def of(cls, goal: Goal, names: Sequence[str], earlier: Fleet | None) -> Start:
+        """A study that begins now, with these clients and what is known of them."""
+        known = _matched(names, earlier)
+        if goal.plan is not None:
+            first, identity = uniform(*goal.plan), ""
         else:
-            return False
-        if better is None:
-            return False
-        self._next = better
-        return True
+            first, identity = _first_setting(goal, len(names), known), Online.name
+        return cls(clients=len(names), known=known, setting=first.to_dict(), identity=identity)
 
-    def _hear(self, record: RoundRecord) -> None:
-        self._observed += record.observations
-        known = {"loss": record.loss, "accuracy": record.accuracy}
-        self._evaluations[record.round] = MetricRecord(
-            {key: value for key, value in known.items() if value is not None}
+    def course(self, goal: Goal) -> Planned:
+        """How to train, from the first round or from the last there is."""
+        return Planned(
+            setting=setting_from_dict(dict(self.setting)),
+            identity=self.identity,
+            start=self,
+            goal=goal,
         )
 
-    def _better_setting(self, descent: Descent, job: Job) -> tuple[int, int] | None:
-        fleet = self._fleet_now()
-        chosen = self._cheapest(fleet, descent)
-        if chosen is None:
-            return None
-        now = forecast(fleet, descent, self._goal.objective, *job.setting.pair).prediction.cost
-        if not now > (1.0 + DRIFT) * chosen.cost or math.isinf(chosen.cost):
-            return None
-        return chosen.pair
 
-    def _setting_with_more_clients(self, descent: Descent, job: Job) -> tuple[int, int] | None:
-        """What to go on with where the target is overdue: the best of at least twice the clients.
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Planned:
+    """A course that goes by what its study began with, and trains as it is told to now."""
 
-        Few clients that differ may never get there, which short pilots cannot see: so many
-        are not planned for again.
-        """
-        self._overdue = math.inf
-        clients, steps = job.setting.pair
-        fleet = self._fleet_now()
-        most = self._limits.clients_range(len(fleet))[1]
-        LOG.warning("Not as predicted: with (%d, %d) the target should have been reached by now.",
-                    clients, steps)  # fmt: skip
-        if clients >= most:
-            return None
-        fewest = min(2 * clients, most)
-        self._limits = replace(self._limits, min_clients_per_round=fewest)
-        self._store.save_step(self._entry, "fewest-clients", fewest)
-        chosen = self._cheapest(fleet, descent)
-        if chosen is None:  # a limit on time or energy that cannot be kept any more
-            return fewest, steps
-        return chosen.pair
+    setting: Setting
+    identity: str
+    start: Start
+    goal: Goal
 
-    def _cheapest(self, fleet: Fleet, descent: Descent) -> Prediction | None:
-        """The best setting for these devices, within what is known of the limits now."""
-        best = plan_descent(
-            fleet, descent, self._goal.objective, self._limits, max_rounds=self._num_rounds
+    @property
+    def wants_signal(self) -> bool:
+        """Whether rounds are to tell what half of their steps would have done."""
+        return self.goal.plan is None
+
+    def begin(self) -> Steering:
+        """The steering of a new training."""
+        if self.goal.plan is not None:
+            fixed: Course = uniform(*self.goal.plan)
+            return fixed.begin()
+        online = Online(problem=_problem(self.goal, self.start.clients, self.start.known))
+        first = self.setting if self.identity else online.setting
+        return LiveSteering(
+            online.problem, online.first.grouping, first, guessed=self.start.known is None
         )
-        return None if best.forecast is None else best.forecast.prediction
-
-    def _fleet_now(self) -> Fleet:
-        return self._write_fleet(drifted(self._costs, self._observed))
-
-    def _note_overdue(self, setting: tuple[int, int]) -> None:
-        """When the target should have been reached with this setting, had it begun afresh."""
-        if self._descent is None:
-            return
-        fleet = fleet_of(self._costs, self._names)
-        expected = forecast(fleet, self._descent, self._goal.objective, *setting)
-        begun = self._store.find_step(self._entry, "plans")[-1][0]
-        most = min(expected.rounds_interval[1], self._num_rounds)
-        self._overdue = begun + math.ceil(OVERDUE * most)
-
-    def _remarks(self, run: RunRecord) -> Iterator[str]:
-        """What to know of a run besides how it ended."""
-        if run.status == "rounds":
-            yield (
-                f"The loss {self._goal.target_loss:g} was not reached in {self._num_rounds:,} "
-                "rounds: allow more, or raise target_loss."
-            )
-        plans = self._store.find_step(self._entry, "plans")
-        if len(plans) > 1:
-            parts = (f"({k:,}, {e:,}) from round {begun + 1:,}" for begun, k, e in plans)
-            yield f"It was trained with several (K, E): {', '.join(parts)}."
-
-    def _write_fleet(self, costs: Mapping[int, DeviceCosts]) -> Fleet:
-        fleet = fleet_of(costs, self._names)
-        write_fleet(self._folder / "fleet.csv", fleet)
-        return fleet
-
-    def _meet_clients(self) -> None:
-        there = self._runner.wait_for(self._goal.min_clients)
-        if there < self._goal.min_clients:
-            raise FedplanError(
-                f"{self._goal.min_clients} clients are to be there, but after "
-                f"{self._runner.rules.wait_s:g} s {there} are. Start more nodes, or lower "
-                "min_clients."
-            )
-        self._note_clients()
-
-    def _note_clients(self) -> None:
-        save_names(self._store, self._entry, self._runner.names)
-
-    def _journal(self, phase: str) -> StoreJournal:
-        return StoreJournal(self._store, self._entry.experiment.settings, self._folder / phase)
 
 
-def _record(job: Job, state: State) -> RunRecord:
-    """A run that is going on."""
-    return RunRecord(setting=job.setting, seed=job.seed, status="unfinished", rounds=state.rounds)
+def _first_setting(goal: Goal, clients: int, known: Mapping[str, list[float]] | None) -> Setting:
+    first = Online(problem=_problem(goal, clients, known)).setting
+    if known is not None:
+        return first
+    limits = goal.constraints
+    most = limits.max_local_steps or USUAL_STEPS
+    fewest = max(limits.min_local_steps or 1, min(FEWEST_STEPS, most))
+    steps = min(max(USUAL_STEPS, fewest), most)
+    return Setting(participation=first.participation, local_steps=steps)
 
 
-def _say_pilot(_phase: str, job: Job, record: RoundRecord) -> None:
-    if record.round == 0:
-        LOG.info("Pilot: %d clients, %d steps", *job.setting.pair)
+def _problem(goal: Goal, clients: int, known: Mapping[str, list[float]] | None) -> Problem:
+    columns: Mapping[str, Any] = known or {**_GUESS, "step_time_s": [0.1] * clients}
+    return Problem(
+        fleet=Fleet(**columns),
+        objective=goal.objective,
+        limits=goal.constraints,
+        target_loss=goal.target_loss,
+        learning_rate=goal.rate,
+    )
+
+
+def _matched(names: Sequence[str], earlier: Fleet | None) -> dict[str, list[float]] | None:
+    """What these clients' devices cost; those not among the earlier ones are taken for the mean."""
+    rows = {name: row for row, name in enumerate(earlier.device or ())} if earlier else {}
+    places = [rows.get(name) for name in names]
+    found = [row for row in places if row is not None]
+    if earlier is None or not found:
+        return None
+    known = {}
+    for quantity in QUANTITIES:
+        values = getattr(earlier, quantity)
+        mean = float(values[found].mean())
+        known[quantity] = [mean if row is None else float(values[row]) for row in places]
+    return known

@@ -39,7 +39,7 @@ class FlowerEngine:
 
         self._runner.report = report
         for job in jobs:
-            run = self._runner.run(job.setting, stop, seed=job.seed)
+            run = self._runner.run(job.course, stop, seed=job.seed)
             if run.status == "unavailable":
                 raise FedplanError(f"A round could not be made. {run.message}")
             if finished is not None:

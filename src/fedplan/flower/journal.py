@@ -1,11 +1,12 @@
 """Journal: the rounds of a live study in the store, and its models in files beside it.
 
-A round is in the store before its model is in the file. A server killed between the two makes that
+A round is in the store before its model is in a file. A server killed between the two makes that
 one round again, and forgets the first.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,55 +19,74 @@ from fedplan.atomic import draft_of
 from fedplan.core.records import RoundRecord, RunRecord
 from fedplan.errors import InputError, InputProblem
 from fedplan.flower.averaging import Weights
-from fedplan.flower.runner import State
+from fedplan.flower.models import kept_after
+from fedplan.flower.training import State
 from fedplan.simulation import Job
 from fedplan.store import Store
+from fedplan.store.rows import key_text
 
 _ROUND = "round"  # in a file of weights; the arrays have a prefix, whatever they are called
 _PREFIX = "array:"
 
 
 class StoreJournal:
-    """Keeps runs of one experiment, each in the store and with one file of weights."""
+    """Keeps runs of one experiment, each in the store and with a file for each of its last models.
+
+    Models that are averaged into the one that is judged are kept for as long as they are.
+    """
 
     def __init__(self, store: Store, experiment: Mapping[str, Any], folder: Path) -> None:
         self._store, self._experiment, self._folder = store, experiment, folder
 
     def recall(self, job: Job) -> State | None:
-        """Where a run stands: what is both in the store and in the file."""
-        path = self._path(job)
+        """Where a run stands: what is both in the store and in the files."""
+        files = _files(self._folder_of(job))
         run = self._store.find_run(self._experiment, job.course, job.seed)
-        if run is None or not path.exists():
+        if run is None or not files:
             return None
-        round_, weights = load_weights(path)
-        rounds = tuple(record for record in run.rounds if record.round <= round_)
-        if not rounds or rounds[-1].round != round_:
+        last = max(files)
+        rounds = tuple(record for record in run.rounds if record.round <= last)
+        if not rounds or rounds[-1].round != last:
             raise InputError(
                 InputProblem(
-                    source=str(path),
-                    message=f"is the model after round {round_}, which the store does not have. "
+                    source=str(files[last]),
+                    message=f"is the model after round {last}, which the store does not have. "
                     "Give the store that belongs to it, or remove the file to begin again.",
                 )
             )
-        return State(rounds=rounds, weights=weights)
+        needed = range(last + 1 - max(kept_after(rounds), 1), last + 1)
+        if missing := [round_ for round_ in needed if round_ not in files]:
+            message = (
+                f"lacks the models after rounds {', '.join(map(str, missing))}. Restore them, or "
+                "remove the folder to begin again."
+            )
+            raise InputError(InputProblem(source=str(self._folder_of(job)), message=message))
+        models = tuple(load_weights(files[round_])[1] for round_ in needed)
+        return State(rounds=rounds, models=models)
 
-    def keep(self, job: Job, record: RoundRecord, weights: Weights) -> None:
-        """Keep one more round, and the model after it."""
+    def keep(self, job: Job, record: RoundRecord, weights: Weights, models: int) -> None:
+        """Keep one more round and the model after it; of models, so many of the last."""
         self._store.save_round(self._experiment, job.course, job.seed, record)
-        save_weights(self._path(job), record.round, weights)
+        folder = self._folder_of(job)
+        save_weights(folder / f"{record.round}.npz", record.round, weights)
+        for round_, path in _files(folder).items():
+            if round_ <= record.round - models:
+                path.unlink(missing_ok=True)
 
     def finish(self, run: RunRecord) -> None:
         """Keep how a run has ended."""
         self._store.save_run(self._experiment, run)
 
-    def move(self, run: RunRecord, weights: Weights) -> None:
-        """Let a run that went on with another (K, E) go on from these rounds and weights."""
-        self._store.save_run(self._experiment, run)
-        save_weights(self._path(run), run.num_rounds, weights)
+    def _folder_of(self, job: Job) -> Path:
+        course = job.course
+        name = course.identity.partition("/")[0] or job.setting.participation.law
+        digest = hashlib.sha256(key_text(course).encode()).hexdigest()[:8]
+        return self._folder / f"{name}-{digest}-seed{job.seed}"
 
-    def _path(self, job: Job | RunRecord) -> Path:
-        clients, steps = job.setting.pair
-        return self._folder / f"K{clients}-E{steps}-seed{job.seed}.npz"
+
+def _files(folder: Path) -> dict[int, Path]:
+    """The models in a folder, by their rounds."""
+    return {int(path.stem): path for path in folder.glob("*.npz") if path.stem.isdigit()}
 
 
 def save_weights(path: Path, round_: int, weights: Weights) -> None:

@@ -1,40 +1,36 @@
-"""FlowerRunner: FedAvg on a live Flower federation, with exactly K clients a round.
+"""FlowerRunner: any course on a live Flower federation.
 
 It keeps the runners' contract: what the simulator promises, a federation of well-behaved clients
-promises too. Of others, a round takes the answers that can be used, asks other clients in place of
-those that failed, and says what was wrong with each.
+promises too. Of others, a round takes the answers that can be used, and says what was wrong with
+each: where K clients are drawn, others are asked in place of those that failed; where groups take
+turns, those that failed are left out and come round again.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Protocol
 
 from flwr.app import ArrayRecord, ConfigRecord
 from flwr.serverapp import Grid
 
+from fedplan.core.course import Course
 from fedplan.core.learning_rate import LearningRate
-from fedplan.core.records import Observation, RoundRecord, RunRecord, Stop, Watch, check_run
-from fedplan.core.setting import Setting
-from fedplan.errors import InputError
+from fedplan.core.records import Observation, RoundRecord, RunRecord, Stop, check_run
 from fedplan.flower.averaging import Weights
 from fedplan.flower.border import Border, Layout
 from fedplan.flower.exchange import Clock, Post, WallClock
+from fedplan.flower.judging import Evaluate, Judge
 from fedplan.flower.log import LOG
+from fedplan.flower.models import Models
 from fedplan.flower.roster import Roster
-from fedplan.flower.rounds import Evaluate, FailedRound, Made, RoundRules, Rounds
-from fedplan.participation import Uniform
+from fedplan.flower.rounds import Made, Rounds, Turn
+from fedplan.flower.rules import FailedRound, RoundRules, Silence
+from fedplan.flower.training import State, Training
+from fedplan.participation import uniform
 from fedplan.simulation import Job
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class State:
-    """Where a run stands: its rounds, and the model after the last of them."""
-
-    rounds: tuple[RoundRecord, ...]
-    weights: Weights
 
 
 class Journal(Protocol):
@@ -44,13 +40,12 @@ class Journal(Protocol):
         """Where a run stands; None where it has not begun."""
         ...
 
-    def keep(self, job: Job, record: RoundRecord, weights: Weights) -> None:
-        """Keep one more round, and the model after it."""
+    def keep(self, job: Job, record: RoundRecord, weights: Weights, models: int) -> None:
+        """Keep one more round and the model after it; of models, so many of the last."""
         ...
 
 
-# Told of every round as it ends; where it returns True, the run stops there, unfinished.
-Report = Callable[[Job, Made], bool | None]
+Report = Callable[[Job, Made], None]
 
 
 class FlowerRunner:
@@ -62,10 +57,12 @@ class FlowerRunner:
     learning_rate : sent to the clients as `learning-rate`, for every round its own.
     train_config, evaluate_config : whatever else the clients need to know.
     names : clients known from before, in their order.
-    report : told of every round; where it returns True, the run stops there, unfinished.
+    samples : how many each client has, where that is known; otherwise clients say it as they train.
+    report : told of every round.
 
     A message to a client has the records `arrays` and `config`, and `local-steps`, `server-round`
-    and `seed` in its config.
+    and `seed` in its config; and `sketch-seed` where the course wants to know what half of the
+    steps do.
     """
 
     def __init__(
@@ -81,13 +78,14 @@ class FlowerRunner:
         loss_metric: str = "eval_loss",
         accuracy_metric: str = "eval_acc",
         names: Sequence[str] = (),
+        samples: Sequence[float] = (),
         journal: Journal | None = None,
         report: Report | None = None,
         clock: Clock | None = None,
     ) -> None:
         self.journal, self.report = journal, report
-        self.weights: Weights = {}  # after the last round of the last run
-        self._initial = initial_arrays
+        self.weights: Weights = {}  # of the last run: the model that its last loss is of
+        self._initial, self._samples = initial_arrays, tuple(samples)
         self._layout = Layout(self._initial_for(0))
         rules = rules or RoundRules()
         post = Post(grid, clock or WallClock())
@@ -96,11 +94,14 @@ class FlowerRunner:
             roster=Roster(post, rules.deadline_s, names),
             border=Border(self._layout),
             rules=rules,
-            evaluate=evaluate,
             learning_rate=learning_rate,
             train_config=train_config or ConfigRecord(),
-            evaluate_config=evaluate_config or ConfigRecord(),
-            evaluate_metrics=(loss_metric, accuracy_metric),
+        )
+        self._judge = Judge(
+            rounds=self._rounds,
+            evaluate=evaluate,
+            config=evaluate_config or ConfigRecord(),
+            metrics=(loss_metric, accuracy_metric),
         )
         self._roster = self._rounds.roster
 
@@ -124,83 +125,115 @@ class FlowerRunner:
     @property
     def evaluates_centrally(self) -> bool:
         """Whether the server evaluates the model, not the clients."""
-        return self._rounds.evaluate is not None
+        return self._judge.evaluate is not None
 
     @property
     def names(self) -> tuple[str, ...]:
         """What the clients call themselves, in the order of their numbers."""
         return tuple(self._roster.names)
 
-    def run(self, setting: Setting, stop: Stop, *, seed: int = 0) -> RunRecord:
-        """Train with this setting, by uniform sampling, until `stop` says so."""
-        self._check(setting, stop)
-        job = Job(course=setting, seed=seed)
-        return self._continue(job, stop, self.journal.recall(job) if self.journal else None)
+    @property
+    def dropped_sketches(self) -> int:
+        """Half-way sketches that could not be used."""
+        return self._rounds.border.dropped.total()
+
+    def run(self, course: Course, stop: Stop, *, seed: int = 0) -> RunRecord:
+        """Train as the course steers until `stop` says so; a setting is one."""
+        self._check(course, stop)
+        job = Job(course=course, seed=seed)
+        state = self.journal.recall(job) if self.journal else None
+        if state is None:
+            state = State(rounds=(), models=(Layout(self._initial_for(seed)).arrays,))
+        training = Training(job, stop, state, self._samples)
+        ended = training.run.until(stop) if training.rounds else None
+        if ended is None:
+            ended = self._go_on(training)
+        last = ended.rounds[-1] if ended.rounds else None
+        self.weights = training.models.best(last) if last else training.models.weights
+        return replace(ended, decisions=tuple(training.steering.decisions))
 
     def probe(self, local_steps: int) -> tuple[Observation, ...]:
         """Have every client there train once, from the first weights; nothing is averaged."""
         self._roster.settle()
-        observations, _ = self._rounds.ask(
-            list(self._roster.present), self._layout.arrays, local_steps, seed=0, round_=0
+        clients = list(self._roster.present)
+        turn = Turn(
+            round=0,
+            setting=uniform(max(len(clients), 1), local_steps),
+            seed=0,
+            weights=self._layout.arrays,
         )
+        observations, _ = self._rounds.ask(clients, turn)
         return tuple(observations)
 
     def _initial_for(self, seed: int) -> ArrayRecord:
         return self._initial(seed) if callable(self._initial) else self._initial
 
-    def _continue(self, job: Job, stop: Stop, state: State | None) -> RunRecord:
-        begun = RunRecord(
-            setting=job.setting,
-            seed=job.seed,
-            status="unfinished",
-            rounds=state.rounds if state else (),
-        )
-        self.weights = state.weights if state else Layout(self._initial_for(job.seed)).arrays
-        if (ended := begun.until(stop)) is not None:
-            return ended
-        watch = _watching(stop, begun.rounds)
-        rounds = list(begun.rounds)
+    def _go_on(self, training: Training) -> RunRecord:
+        """Make rounds until the end."""
+        silence = Silence(self.rules)
         while True:
-            round_ = rounds[-1].round + 1 if rounds else 0
+            if training.rounds and training.steering.hopeless:
+                return training.ended("hopeless", training.steering.hopeless)
             try:
-                made = self._rounds.make(job, round_, self.weights)
+                made, models = self._make(training)
+                if not math.isfinite(made.record.loss or 0.0):
+                    return training.ended("diverged")
+                status = training.take(made.record, models)
+                self._keep(training, made)
+                if made.record.round and not made.record.cohort:
+                    silence.hear(
+                        made.record.round, made.record.observations, len(self._roster.names)
+                    )
             except FailedRound as failure:
-                ended = replace(begun, status=failure.status, message=str(failure))
-                return replace(ended, rounds=tuple(rounds))
-            record = made.record
-            status = watch.spend(round_, record.seconds, record.joules)
-            if record.loss is None or not math.isfinite(record.loss):
-                return replace(begun, status="diverged", rounds=tuple(rounds))
-            LOG.info("Round %d with (%d, %d): loss %.4f, %.1f s", round_, *job.setting.pair,
-                     record.loss, record.seconds)  # fmt: skip
-            status = "target" if watch.arrives(record.loss) else status
-            rounds.append(record)
-            self.weights = made.weights
-            if self.journal is not None:
-                self.journal.keep(job, record, made.weights)
-            left = self.report is not None and self.report(job, made)
-            if status is not None or left:
-                return replace(begun, status=status or "unfinished", rounds=tuple(rounds))
+                return training.ended(failure.status, str(failure))
+            if status is not None:
+                return training.ended(status)
 
-    def _check(self, setting: Setting, stop: Stop) -> None:
-        law = setting.participation.law
-        if law != Uniform.law:
-            raise InputError(
-                "a live federation draws its clients uniformly, for whoever is away must be "
-                f"replaced, but got participation={law}. Set participation=uniform, or simulate "
-                "it: leave out --runner flower."
+    def _make(self, training: Training) -> tuple[Made, Models]:
+        """One round with its loss, and the models after it; round 0 only evaluates."""
+        job, round_, models = training.job, training.next_round, training.models
+        if round_:
+            self._roster.refresh()
+            setting = training.ask(len(self._roster.names))
+            turn = Turn(
+                round=round_,
+                setting=setting,
+                seed=job.seed,
+                weights=models.weights,
+                sketcher=training.sketcher,
             )
-        clients, _ = setting.pair
-        if clients > self.num_clients:
-            self.wait_for(clients)
-        check_run(setting, stop, len(self._roster.names))
+            made = self._rounds.make(turn, training.ledger)
+            models = models.after(round_, made.weights, setting.participation.averaged)
+        else:
+            record = RoundRecord(
+                round=0, loss=None, accuracy=None, cohort=(), seconds=0.0, joules=0.0
+            )
+            made = Made(record=record, weights=models.weights, metrics={})
+        both = training.spend(made.record)
+        verdict = self._judge.judge(models, round_, both=both)
+        record = replace(
+            made.record,
+            loss=verdict.loss,
+            accuracy=verdict.accuracy,
+            model_loss=verdict.model_loss,
+        )
+        return replace(made, record=record), models
 
+    def _keep(self, training: Training, made: Made) -> None:
+        record = made.record
+        if self.journal is not None:
+            self.journal.keep(training.job, record, made.weights, training.models.averaged)
+        with_what = f" with {record.setting.label}" if record.setting else ""
+        LOG.info("Round %d%s: loss %.4f, %.1f s", record.round, with_what, record.loss or 0.0,
+                 record.seconds)  # fmt: skip
+        for decision in training.news():
+            who = f" and {decision.groups} groups" if decision.groups else ""
+            LOG.info("From round %d on %d local steps%s. %s", decision.round, decision.local_steps,
+                     who, decision.why)  # fmt: skip
+        if self.report is not None:
+            self.report(training.job, made)
 
-def _watching(stop: Stop, rounds: Sequence[RoundRecord]) -> Watch:
-    """A watch that has seen these rounds."""
-    watch = Watch(stop)
-    for record in rounds:
-        watch.spend(record.round, record.seconds, record.joules)
-        if record.loss is not None:
-            watch.arrives(record.loss)
-    return watch
+    def _check(self, course: Course, stop: Stop) -> None:
+        if course.setting.problems(self.num_clients):
+            self.wait_for(course.setting.clients_per_round or len(self._roster.names) + 1)
+        check_run(course.setting, stop, len(self._roster.names))

@@ -1,11 +1,11 @@
-"""PlannedFedAvg: profile, pilot, plan and train to a target, in the place of Flower's FedAvg."""
+"""PlannedFedAvg: train to a target at the lowest cost, in the place of Flower's FedAvg."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -15,41 +15,51 @@ from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Result
 
 from fedplan.core.constraints import Constraints
+from fedplan.core.course import Decision
 from fedplan.core.learning_rate import LearningRate
 from fedplan.core.objective import Objective
-from fedplan.core.records import Status
-from fedplan.errors import InputError, InputProblem
+from fedplan.core.records import RunRecord, Status, Stop
+from fedplan.core.setting import Setting
+from fedplan.errors import FedplanError, InputError, InputProblem
 from fedplan.flower.border import Layout
-from fedplan.flower.course import Course, Goal, is_setting
+from fedplan.flower.course import Goal, Start, is_setting
 from fedplan.flower.exchange import Clock
-from fedplan.flower.journal import load_weights, save_weights
+from fedplan.flower.journal import StoreJournal, load_weights, save_weights
 from fedplan.flower.log import LOG
-from fedplan.flower.rounds import RoundRules, to_record
+from fedplan.flower.rounds import Made, to_record
+from fedplan.flower.rules import RoundRules
 from fedplan.flower.runner import FlowerRunner
-from fedplan.store import DEFAULT_URL, Store
+from fedplan.simulation import Job
+from fedplan.store import DEFAULT_URL, Store, StudyEntry
 from fedplan.store.database import path_of
-from fedplan.studies.devices import find_names
+from fedplan.studies.devices import find_names, observed_devices, save_names
+from fedplan.tables import read_fleet, write_fleet
 
 EvaluateFn = Callable[[int, ArrayRecord], MetricRecord | None]
 
 
 class PlannedFedAvg:
-    """FedAvg with K and E chosen for the lowest cost of reaching a loss.
+    """FedAvg in which who trains when, and for how many local steps, is learnt as it trains.
+
+    Training begins at once, with every client that is there: what their devices cost is measured
+    as they take part. Groups of like speed then take turns, and local steps follow what the updates
+    themselves show. No round is thrown away.
 
     target_loss : where training ends.
     learning_rate : of the clients, for every round; sent to them as `learning-rate`.
     objective, constraints : what is to be low, and what must be kept to; seconds alone by default.
-    plan : the (K, E) to use, or a JSON file of `fedplan plan --format json`; None finds them by
-        pilots.
+    plan : a fixed (K, E) to use instead, or a JSON file of `fedplan plan --format json`.
+    fleet : a fleet.csv of `fedplan profile`, by the names of the nodes, so that groups and local
+        steps are right from the first round; without it, what earlier runs of the study have
+        measured is used, and otherwise the first rounds measure it.
     study, store : under which name, and in which file, everything is kept. A server that was
         killed and is started again with the same two goes on from its last round.
-    min_clients : how many clients must be there before anything begins. The profile, and so the
-        plan, is of those that are there then: give the size of your federation.
+    min_clients : how many clients must be there before anything begins; others join when they come.
     rules : how a round deals with clients that fail.
     loss_metric, accuracy_metric : what the clients' evaluation calls them, where they evaluate.
 
-    After `start`, `setting` is the (K, E) last used, and `status` and `message` say how training
-    has ended.
+    After `start`, `setting` is the one last used, `decisions` what was settled on and why, and
+    `status` and `message` say how training has ended.
     """
 
     def __init__(
@@ -60,6 +70,7 @@ class PlannedFedAvg:
         objective: Objective | None = None,
         constraints: Constraints | None = None,
         plan: tuple[int, int] | str | os.PathLike[str] | None = None,
+        fleet: str | os.PathLike[str] | None = None,
         study: str = "flower",
         store: str = DEFAULT_URL,
         seed: int = 0,
@@ -72,7 +83,8 @@ class PlannedFedAvg:
     ) -> None:
         if not re.fullmatch(r"[\w.-]+", study) or study.startswith("."):
             raise InputError(f"study names a folder: letters, digits, - and _, but got {study!r}.")
-        self.setting: tuple[int, int] | None = None
+        self.setting: Setting | None = None
+        self.decisions: tuple[Decision, ...] = ()
         self.status: Status | None = None
         self.message = ""
         self.folder = path_of(store).absolute().parent / f"{study}-flower"
@@ -89,6 +101,7 @@ class PlannedFedAvg:
             seed=seed,
         )
         self._study, self._store_url = study, store
+        self._fleet = None if fleet is None else read_fleet(fleet)
         self._rules = rules or RoundRules()
         self._metrics = (loss_metric, accuracy_metric)
         self._clock = clock
@@ -132,16 +145,78 @@ class PlannedFedAvg:
                 names=find_names(store, entry),
                 clock=self._clock,
             )
-            course = Course(self._goal, num_rounds, runner, store, entry, self.folder)
-            run, result = course.train(course.choose())
-        self.status, self.message = run.status, run.message
-        self.setting = run.setting.pair
+            self._meet_clients(runner, store, entry)
+            run, result = self._train(runner, store, entry, num_rounds)
+        self.status, self.message, self.decisions = run.status, run.message, run.decisions
+        self.setting = (run.rounds[-1].setting if run.rounds else None) or run.setting
         LOG.info("Training has ended (%s) after %d rounds. %s", run.status, run.num_rounds,
                  run.message)  # fmt: skip
         return result
 
+    def _meet_clients(self, runner: FlowerRunner, store: Store, entry: StudyEntry) -> None:
+        wanted = self._goal.min_clients
+        there = runner.wait_for(wanted)
+        if there < wanted:
+            raise FedplanError(
+                f"{wanted} clients are to be there, but after {runner.rules.wait_s:g} s {there} "
+                "are. Start more nodes, or lower min_clients."
+            )
+        save_names(store, entry, runner.names)
+
+    def _train(
+        self, runner: FlowerRunner, store: Store, entry: StudyEntry, num_rounds: int
+    ) -> tuple[RunRecord, Result]:
+        """Train to the end; what came of it is in the store, and files beside it."""
+        goal, result = self._goal, Result()
+        journal = StoreJournal(store, entry.experiment.settings, self.folder / "training")
+        course = self._start(runner, store, entry).course(goal)
+        known = len(runner.names)
+
+        def report(_job: Job, made: Made) -> None:
+            nonlocal known
+            if made.metrics:
+                result.train_metrics_clientapp[made.record.round] = MetricRecord({**made.metrics})
+            if len(runner.names) > known:
+                known = len(runner.names)
+                save_names(store, entry, runner.names)
+
+        runner.journal, runner.report = journal, report
+        stop = Stop(max_rounds=num_rounds, target_loss=goal.target_loss, patience=goal.patience)
+        run = runner.run(course, stop, seed=goal.seed)
+        run = replace(run, message=" ".join([run.message, *_remarks(run, stop, runner)]).strip())
+        journal.finish(run)
+        evaluations = (
+            result.evaluate_metrics_serverapp
+            if runner.evaluates_centrally
+            else result.evaluate_metrics_clientapp
+        )
+        for record in run.rounds:
+            found = {"loss": record.loss, "accuracy": record.accuracy}
+            evaluations[record.round] = MetricRecord(
+                {key: value for key, value in found.items() if value is not None}
+            )
+        result.arrays = to_record(runner.weights)
+        save_weights(self.folder / "model.npz", run.num_rounds, runner.weights)
+        devices = observed_devices(store, entry)
+        if devices is not None and devices.costs.devices:
+            write_fleet(self.folder / "fleet.csv", devices.fleet)
+        return run, result
+
+    def _start(self, runner: FlowerRunner, store: Store, entry: StudyEntry) -> Start:
+        """What the study began with; it begins now where it has not."""
+        step = f"start-{self._goal.seed}"
+        if (begun := store.find_step(entry, step)) is not None:
+            return Start(**begun)
+        measured = self.folder / "fleet.csv"
+        earlier = self._fleet or (read_fleet(measured) if measured.exists() else None)
+        start = Start.of(self._goal, runner.names, earlier)
+        if start.known is None and self._goal.plan is None:
+            LOG.info("Nothing is known of the devices yet: the first rounds measure them.")
+        store.save_step(entry, step, asdict(start))
+        return start
+
     def _first_arrays(self, arrays: ArrayRecord) -> ArrayRecord:
-        """The arrays of the first start: after a restart, pilots begin where others did."""
+        """The arrays of the first start: a run that was not begun yet begins where others did."""
         path = self.folder / "initial.npz"
         given = Layout(arrays).arrays
         if not path.exists():
@@ -165,6 +240,17 @@ def read_plan(path: str | os.PathLike[str]) -> tuple[int, int]:
         message = f"must have clients_per_round and local_steps >= 1, but has {setting}."
         raise InputError(InputProblem(source=str(path), message=message))
     return setting
+
+
+def _remarks(run: RunRecord, stop: Stop, runner: FlowerRunner) -> Iterator[str]:
+    """What to know of a run besides how it ended."""
+    if run.status == "rounds":
+        yield (
+            f"The loss {stop.target_loss:g} was not reached in {stop.max_rounds:,} rounds: allow "
+            "more, or raise target_loss."
+        )
+    if runner.dropped_sketches:
+        yield f"{runner.dropped_sketches:,} half-way sketches could not be used."
 
 
 def _central(evaluate_fn: EvaluateFn) -> Callable[[int, ArrayRecord], tuple[float, float | None]]:

@@ -8,8 +8,12 @@ import zlib
 from array import array
 from collections.abc import Sequence
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from fedplan.errors import InputError
+
+if TYPE_CHECKING:
+    from fedplan.core.signal import Signal
 
 _LEVEL = 3  # cohorts are random: higher ones save a few percent for several times the time
 
@@ -77,6 +81,31 @@ def unpack_shares(blob: bytes | None, sizes: Sequence[int]) -> list[tuple[float,
     flat = iter(numbers.tolist())
     found = [tuple(islice(flat, size)) for size in sizes]
     return [() if each and math.isnan(each[0]) else each for each in found]
+
+
+def pack_signal(signal: Signal | None) -> bytes | None:
+    """The sketches of a round, the whole one first; nothing where there is none.
+
+    Little-endian 64-bit floats, compressed by zlib.
+    """
+    if signal is None:
+        return None
+    numbers = array("d", [*signal.whole.tolist(), *signal.halfway.tolist()])
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return zlib.compress(numbers.tobytes(), _LEVEL)
+
+
+def unpack_signal(blob: bytes | None) -> Signal | None:
+    """The sketches that were packed."""
+    if blob is None:
+        return None
+    import numpy as np  # lists of runs need none of it
+
+    from fedplan.core.signal import Signal
+
+    whole, halfway = np.frombuffer(zlib.decompress(blob), "<f8").reshape(2, -1)
+    return Signal(whole=whole, halfway=halfway)
 
 
 def pack_number(value: float | None) -> float | str | None:

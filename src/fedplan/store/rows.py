@@ -8,11 +8,10 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, astuple
 from datetime import UTC, datetime
-from itertools import groupby
 from typing import Any
 
 from fedplan.core.course import Decision, Identified
-from fedplan.core.records import Observation, RoundRecord, RunRecord
+from fedplan.core.records import RoundRecord, RunRecord
 from fedplan.core.setting import Setting
 from fedplan.store.entries import (
     ExperimentEntry,
@@ -22,13 +21,16 @@ from fedplan.store.entries import (
     canonical_json,
     current_versions,
 )
+from fedplan.store.observations import insert_observations, read_observations
 from fedplan.store.packing import (
     pack_cohorts,
     pack_number,
     pack_shares,
+    pack_signal,
     unpack_cohorts,
     unpack_number,
     unpack_shares,
+    unpack_signal,
 )
 
 
@@ -140,7 +142,8 @@ def _insert_rounds(
 ) -> None:
     """Write rounds; `packed` has the cohort and shares of a round that is saved by itself.
 
-    A setting is written where it is not the one that the run began with.
+    A setting is written where it is not the one that the run began with, and a signal where real
+    devices made the round: a simulated run is made again sooner than it is gone on with.
     """
     others: dict[int, int | None] = {}
 
@@ -155,30 +158,24 @@ def _insert_rounds(
 
     connection.executemany(
         "INSERT INTO rounds (run, round, setting, loss, model_loss, accuracy, seconds, joules, "
-        "cohort, shares) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "cohort, shares, signal) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         [
-            (id_, int(record.round), other(record), *map(pack_number, _measured(record)), *packed)
+            (
+                id_,
+                int(record.round),
+                other(record),
+                *map(pack_number, _measured(record)),
+                *packed,
+                pack_signal(record.signal) if record.observations else None,
+            )
             for record in records
         ],
     )
-    connection.executemany(
-        "INSERT INTO observations (run, round, place, client, local_steps, train_seconds, "
-        "round_trip_seconds, joules, problem) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            (id_, int(record.round), place, *_observed(one))
-            for record in records
-            for place, one in enumerate(record.observations)
-        ),
-    )
+    insert_observations(connection, id_, records)
 
 
 def _measured(record: RoundRecord) -> tuple[float | None, ...]:
     return record.loss, record.model_loss, record.accuracy, record.seconds, record.joules
-
-
-def _observed(one: Observation) -> tuple[Any, ...]:
-    measured = map(pack_number, (one.train_seconds, one.round_trip_seconds, one.joules))
-    return int(one.client), int(one.local_steps), *measured, one.problem
 
 
 def _read_key(text: str) -> tuple[Setting, str]:
@@ -195,7 +192,8 @@ def read_run(connection: sqlite3.Connection, row: tuple[Any, ...]) -> RunRecord:
     id_, text, seed, status, message, decisions = row
     setting, identity = _read_key(text)
     rounds = connection.execute(
-        "SELECT round, loss, model_loss, accuracy, seconds, joules, cohort, shares, value "
+        "SELECT round, loss, model_loss, accuracy, seconds, joules, cohort, shares, "
+        "signal, value "
         "FROM rounds LEFT JOIN settings ON settings.id = rounds.setting WHERE run = ? "
         "ORDER BY round",
         (id_,),
@@ -216,29 +214,6 @@ def _read_decision(values: dict[str, Any]) -> Decision:
     return Decision(**values, interval=None if interval is None else tuple(interval))
 
 
-def _observations(connection: sqlite3.Connection, id_: int) -> dict[int, tuple[Observation, ...]]:
-    """What was observed in each round of a run; nothing of rounds without."""
-    rows = connection.execute(
-        "SELECT round, client, local_steps, train_seconds, round_trip_seconds, joules, problem "
-        "FROM observations WHERE run = ? ORDER BY round, place",
-        (id_,),
-    )
-    return {
-        round_: tuple(
-            Observation(
-                client=client,
-                local_steps=local_steps,
-                train_seconds=unpack_number(train_seconds),
-                round_trip_seconds=unpack_number(round_trip_seconds),
-                joules=unpack_number(joules),
-                problem=problem,
-            )
-            for _, client, local_steps, train_seconds, round_trip_seconds, joules, problem in group
-        )
-        for round_, group in groupby(rows, key=lambda row: row[0])
-    }
-
-
 def _round_records(
     connection: sqlite3.Connection, id_: int, begun: Setting, rows: sqlite3.Cursor
 ) -> Iterator[RoundRecord]:
@@ -247,10 +222,10 @@ def _round_records(
     ).fetchone()
     cohorts = unpack_cohorts(members)
     shares = unpack_shares(blob, list(map(len, cohorts)))
-    observations = _observations(connection, id_)
+    observations = read_observations(connection, id_)
     others: dict[str, Setting] = {}
     # Rounds that were saved by themselves come after those that the run was saved with.
-    for place, (round_, *measured, own, own_shares, text) in enumerate(rows):
+    for place, (round_, *measured, own, own_shares, signal, text) in enumerate(rows):
         loss, model_loss, accuracy, seconds, joules = measured
         if own is None:
             cohort, counted = cohorts[place], shares[place]
@@ -270,6 +245,7 @@ def _round_records(
             seconds=float(seconds),
             joules=float(joules),
             observations=observations.get(round_, ()),
+            signal=unpack_signal(signal),
         )
 
 

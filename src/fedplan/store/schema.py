@@ -142,7 +142,12 @@ _FOURTH = (
     "ALTER TABLE cohorts ADD COLUMN shares BLOB",
 )
 
-# What the course of a run settled on as it went; of a run that kept to its setting, nothing.
-_FIFTH = ("ALTER TABLE runs ADD COLUMN decisions TEXT NOT NULL DEFAULT '[]'",)
+# What the course of a run settled on as it went, and what it is told by rounds on real devices, so
+# that a run that was cut off goes on as it would have; of a run that kept to its setting, nothing.
+_FIFTH = (
+    "ALTER TABLE runs ADD COLUMN decisions TEXT NOT NULL DEFAULT '[]'",
+    "ALTER TABLE rounds ADD COLUMN signal BLOB",
+    "ALTER TABLE observations ADD COLUMN examples",
+)
 
 MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH)

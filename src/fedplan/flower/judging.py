@@ -1,0 +1,99 @@
+"""Judging: the loss of a model, by the server or by all clients."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from flwr.app import ArrayRecord, ConfigRecord
+
+from fedplan.flower.averaging import Weights
+from fedplan.flower.border import SERVER_ROUND, Evaluated, Rejected
+from fedplan.flower.exchange import Answer
+from fedplan.flower.models import Models
+from fedplan.flower.rounds import Rounds, to_record
+from fedplan.flower.rules import FailedRound
+
+Evaluate = Callable[[int, ArrayRecord], tuple[float, float | None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """Loss and accuracy of the model that is judged, and the loss of the last one alone."""
+
+    loss: float
+    accuracy: float | None
+    model_loss: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Judge:
+    """Evaluates models; `FlowerRunner` explains its parts."""
+
+    rounds: Rounds
+    evaluate: Evaluate | None
+    config: ConfigRecord
+    metrics: tuple[str, str]
+
+    def judge(self, models: Models, round_: int, *, both: bool) -> Verdict:
+        """The better of the average and the last model, which is looked at as often as simulated.
+
+        Where clients evaluate, which takes a round trip, the average alone is judged.
+        """
+        loss, accuracy = self._measure(models.average(), round_)
+        if models.averaged == 1 or self.evaluate is None:
+            return Verdict(loss=loss, accuracy=accuracy)
+        if not both and round_ % models.averaged:
+            return Verdict(loss=loss, accuracy=accuracy)
+        last_loss, last_accuracy = self._measure(models.weights, round_)
+        if last_loss < loss:
+            return Verdict(loss=last_loss, accuracy=last_accuracy, model_loss=last_loss)
+        return Verdict(loss=loss, accuracy=accuracy, model_loss=last_loss)
+
+    def _measure(self, weights: Weights, round_: int) -> tuple[float, float | None]:
+        if not all(np.isfinite(value).all() for value in weights.values()):
+            return math.nan, None
+        if self.evaluate is not None:
+            return self.evaluate(round_, to_record(weights))
+        return self._ask_for_loss(weights, round_)
+
+    def _ask_for_loss(self, weights: Weights, round_: int) -> tuple[float, float | None]:
+        """The mean over the clients; NaN where most of them find NaN, and one alone does not."""
+        roster, rules = self.rounds.roster, self.rounds.rules
+        if not roster.wait_for(1, rules.wait_s):
+            raise FailedRound("unavailable", "No client is there to evaluate the model.")
+        config = ConfigRecord({**self.config, SERVER_ROUND: round_})
+        parts: dict[int, Evaluated] = {}
+        problems: list[str] = []
+
+        def receive(client: int, answer: Answer) -> None:
+            if answer.reply is None:
+                problems.append(answer.problem)
+                return
+            try:
+                found = self.rounds.border.evaluated(client, answer.reply, *self.metrics)
+                parts[client] = found
+            except Rejected as reason:
+                problems.append(str(reason))
+
+        self.rounds.exchange(list(roster.present), weights, config, "evaluate", round_, receive)
+        if not parts:
+            raise FailedRound(
+                "unavailable",
+                f"No client has evaluated the model after round {round_}: {problems[0]}.",
+            )
+        return _mean([parts[client] for client in sorted(parts)])
+
+
+def _mean(parts: list[Evaluated]) -> tuple[float, float | None]:
+    sound = [part for part in parts if math.isfinite(part.loss)]
+    if 2 * len(sound) <= len(parts):
+        return math.nan, None
+    total = math.fsum(part.examples for part in sound)
+    loss = math.fsum(part.loss * part.examples for part in sound) / total
+    right = [part.accuracy for part in sound]
+    if None in right:
+        return loss, None
+    return loss, math.fsum((p.accuracy or 0.0) * p.examples for p in sound) / total

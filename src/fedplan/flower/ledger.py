@@ -1,0 +1,87 @@
+"""Ledger: what is known of every client from the rounds so far, its samples and what it costs."""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict, deque
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from fedplan.core.fleet import Fleet, FloatArray
+from fedplan.core.records import Observation
+from fedplan.flower.drift import RECENT, drifted
+from fedplan.profiling import DeviceCosts, fleet_of, observed_costs
+from fedplan.profiling.regression import Measured
+
+
+class Ledger:
+    """Hears of every observation, in order; the same rounds make the same ledger.
+
+    samples : of each client, where that is known beforehand.
+    """
+
+    def __init__(self, samples: Sequence[float] = ()) -> None:
+        self._samples = dict(enumerate(samples))
+        # Of each number of local steps the last ones: lines need several, and old ones are stale.
+        self._seen: dict[int, dict[int, deque[Observation]]] = defaultdict(dict)
+        self._last: dict[int, deque[Observation]] = {}
+
+    def hear(self, observations: Iterable[Observation]) -> None:
+        """What the clients of one more round did."""
+        for one in observations:
+            if one.examples is not None:
+                self._samples[one.client] = one.examples
+            if not one.problem:
+                by_steps = self._seen[one.client]
+                by_steps.setdefault(one.local_steps, deque(maxlen=RECENT)).append(one)
+                self._last.setdefault(one.client, deque(maxlen=RECENT)).append(one)
+
+    def samples(self, num_clients: int) -> FloatArray:
+        """Of every client; those that have not said are taken for the mean of those that have."""
+        mean = statistics.fmean(self._samples.values()) if self._samples else 1.0
+        return np.array([self._samples.get(client, mean) for client in range(num_clients)])
+
+    def steps_seen(self, client: int) -> int:
+        """With how many different numbers of local steps a client has been seen."""
+        return len(self._seen.get(client, ()))
+
+    def fleet(self, num_clients: int, known: Fleet | None = None) -> Fleet | None:
+        """What every client's device costs now; None while nothing is known of any.
+
+        known : their costs by an earlier measurement. They count until a client has been seen with
+            two numbers of local steps, which tell a step from what a round takes besides.
+        """
+        costs = {} if known is None else _as_costs(known)
+        seen = {client: [one for each in by.values() for one in each]
+                for client, by in self._seen.items()}  # fmt: skip
+        observed = observed_costs(one for each in seen.values() for one in each).devices
+        costs |= {
+            client: one
+            for client, one in observed.items()
+            if client not in costs or len(self._seen[client]) > 1
+        }
+        if not costs:
+            return None
+        recent = [one for each in self._last.values() for one in each]
+        found = fleet_of(drifted(costs, recent), [str(client) for client in range(num_clients)])
+        return found.with_samples(self.samples(num_clients))
+
+
+def _as_costs(fleet: Fleet) -> dict[int, DeviceCosts]:
+    """The devices of a fleet, as if measured exactly."""
+
+    def exactly(value: float) -> Measured:
+        return Measured(value=value, low=value, high=value)
+
+    return {
+        client: DeviceCosts(
+            step_time_s=exactly(float(fleet.step_time_s[client])),
+            exchange_s=exactly(float(fleet.comm_time_s[client])),
+            fixed_time_s=exactly(0.0),
+            step_energy_j=exactly(float(fleet.step_energy_j[client])),
+            comm_energy_j=exactly(float(fleet.comm_energy_j[client])),
+            num_observations=0,
+        )
+        for client in range(len(fleet))
+    }

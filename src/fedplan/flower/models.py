@@ -1,0 +1,63 @@
+"""Models: the one under training, and those before it that are averaged into the one judged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from fedplan.core.records import RoundRecord
+from fedplan.flower.averaging import Weights
+
+
+def kept_after(rounds: Sequence[RoundRecord]) -> int:
+    """How many of the last models are averaged after these rounds; 0 where the last one counts.
+
+    As the simulator has it: as many as the law of the round says, and of the later half of the
+    rounds alone.
+    """
+    kept = 0
+    for record in rounds:
+        if record.setting is not None:
+            kept = _allowed(kept, record.setting.participation.averaged, record.round)
+    return kept
+
+
+def _allowed(kept: int, averaged: int, round_: int) -> int:
+    return min(kept + 1, averaged, (round_ + 1) // 2) if averaged > 1 else 0
+
+
+class Models:
+    """The last models of a run, oldest first."""
+
+    def __init__(self, last: Sequence[Weights], averaged: int = 0) -> None:
+        self.weights = last[-1]
+        self._recent = list(last[-averaged:]) if averaged else []
+
+    @property
+    def averaged(self) -> int:
+        """How many models the one that is judged is the average of."""
+        return max(len(self._recent), 1)
+
+    def after(self, round_: int, weights: Weights, averaged: int) -> Models:
+        """These and one more, after this round; `averaged` of the last are wanted."""
+        kept = _allowed(len(self._recent), averaged, round_)
+        return Models([*self._recent, weights], kept)
+
+    def average(self) -> Weights:
+        """The average of the last models; the last itself where it is of one."""
+        if len(self._recent) < 2:
+            return self.weights
+        found = {}
+        for name, last in self.weights.items():
+            mean = np.zeros(last.shape)
+            with np.errstate(invalid="ignore"):  # of a model that diverges
+                for one in self._recent:
+                    mean += one[name]
+                mean /= len(self._recent)
+            found[name] = (mean if last.dtype.kind == "f" else np.rint(mean)).astype(last.dtype)
+        return found
+
+    def best(self, record: RoundRecord) -> Weights:
+        """The one of both that had the loss of this record, which is the last."""
+        return self.weights if record.model_loss == record.loss else self.average()

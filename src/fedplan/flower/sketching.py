@@ -1,0 +1,72 @@
+"""Sketches of updates: what a client tells half-way, and what the server makes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fedplan.core.signal import Signal, Sketch
+
+Weights = Mapping[str, NDArray[Any]]
+Vector = NDArray[np.float64]
+
+# Half-way a client may have gone further than in the end, where its steps are long and it turns
+# back: few samples and a large rate do that. Many times further than it or the others of its round
+# ever went is a sketch of something else.
+FURTHEST = 10.0
+FEWEST = 0.5  # of a round's shares that must have told: what few did, others may have undone
+
+
+def flat_update(new: Weights, old: Weights) -> Vector:
+    """The change of all real numbers of a model in one line; counters are no part of an update."""
+    changes = [
+        (new[name].astype(np.float64) - old[name]).ravel()
+        for name in sorted(old)
+        if old[name].dtype.kind == "f"
+    ]
+    return np.concatenate(changes) if changes else np.zeros(0)
+
+
+class Sketcher:
+    """Sketches the updates of one model; server and clients with the same seed sketch alike."""
+
+    def __init__(self, weights: Weights, seed: int) -> None:
+        numbers = sum(value.size for value in weights.values() if value.dtype.kind == "f")
+        self._sketch = Sketch(max(numbers, 1), seed)
+        self._numbers = numbers
+
+    def __call__(self, new: Weights, old: Weights) -> Vector:
+        """The sketch of the way from one model to another."""
+        return self._sketch(flat_update(new, old) if self._numbers else np.zeros(1))
+
+    def signal(
+        self,
+        old: Weights,
+        updates: Sequence[tuple[float, Weights, Vector | None]],
+    ) -> tuple[Signal | None, list[int]]:
+        """What a round says of its local steps, and the places of sketches that cannot be true.
+
+        updates : of each client its share, its model, and its sketch half-way if it told one.
+
+        Whole and half-way are of the same clients; there is no signal where those that told count
+        for less than half of the round.
+        """
+        told = [place for place, (_, _, half) in enumerate(updates) if half is not None]
+        if not told:
+            return None, []
+        shares = np.array([share for share, _, _ in updates])
+        full = np.array([self(updates[place][1], old) for place in told])
+        half = np.array([updates[place][2] for place in told])
+        length = np.linalg.norm(full, axis=1)
+        with np.errstate(over="ignore"):  # what is sent may be as large as numbers are
+            gone = np.linalg.norm(half, axis=1)
+        sound = gone <= FURTHEST * np.maximum(length, np.median(length))
+        half[~sound] = 0.0
+        weight = shares[told] * sound
+        dropped = [place for place, is_sound in zip(told, sound, strict=True) if not is_sound]
+        if not sound.any() or weight.sum() < FEWEST * shares.sum():
+            return None, dropped
+        return Signal(whole=weight @ full, halfway=weight @ half), dropped
