@@ -38,7 +38,9 @@ FIRST_PERCENTILE, PERCENTILE_STEP = 10.0, 5.0  # of times, for the T that is pre
 PACE = 20  # rounds from one move of T to the next
 FLAT, SHARP = 0.1, 5.0  # changes of worth, of which T moves up and down
 PENALTY = 2.0
-WINDOW = 5  # times as many untried clients as are wanted, the best by samples and speed
+# Untried clients are drawn among so many times as are wanted, the best by samples and speed. Oort
+# leaves the number to its user; this one is ours.
+WINDOW = 5
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
