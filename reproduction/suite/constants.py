@@ -25,6 +25,7 @@ PLACES: dict[str, tuple[ModuleType, ...]] = {
     "WINDOW": (steering,),
     "OFTEN": (steering,),
     "MOVE": (steering,),
+    "DOUBT": (steering,),
     "FIRST_LOOK": (steering,),
     "ROUNDS": (saturation, steering),
     "SAMPLING": (saturation, turns_plan),

@@ -17,7 +17,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from fedplan.convergence.saturation import ROUNDS
+from fedplan.convergence.saturation import RANGE, ROUNDS
 from fedplan.core.constraints import MAX_STEPS
 from fedplan.core.course import Decision
 from fedplan.core.fleet import Fleet
@@ -34,6 +34,7 @@ from fedplan.participation.turns import Turns
 WINDOW = 2.0  # rounds that are looked at together, for each group
 OFTEN = 0.5  # rounds from one look to the next, for each group that has trained
 MOVE = 2.0  # local steps change at most by this factor at a look
+DOUBT = 2.0  # how far beyond the usual range a saturation is believed: rounds can mislead
 FIRST_LOOK = 3  # with fewer rounds, what clients undo of each other does not show
 FEWEST_STEPS = 2  # half of a single step cannot be looked at
 _BEGIN = "The devices make the groups, a usual saturation the local steps."
@@ -154,7 +155,8 @@ class OnlineSteering:
         coming = range(round_ + 1, round_ + 1 + max(round_, round(ROUNDS)))
         mean = math.fsum(map(self._rate, coming)) / len(coming)
         falls = self._rate(round_) / mean if mean else 1.0  # a rate can fall to nothing
-        return math.sqrt(saturation * falls * per_round / per_step)
+        believed = min(max(saturation, RANGE[0] / DOUBT), RANGE[1] * DOUBT)
+        return math.sqrt(believed * falls * per_round / per_step)
 
     def _set_steps(self, wanted: float) -> None:
         now, limits = self._setting.local_steps, self._problem.limits
