@@ -31,7 +31,7 @@ from fedplan.flower.rules import FailedRound, RoundRules, too_few
 from fedplan.flower.sketching import Sketcher
 from fedplan.participation import Uniform
 from fedplan.participation.draws import pick
-from fedplan.participation.grouping import LOUDEST
+from fedplan.participation.grouping import RAREST
 
 AWAY = "it is not there"
 
@@ -128,7 +128,7 @@ class Rounds:
         samples = ledger.samples(len(self.roster.names))
         whole = turn.setting.participation.cohort(samples, turn.seed, turn.round)
         shares = dict(zip(whole.clients.tolist(), whole.shares.tolist(), strict=True))
-        return tuple(min(shares[client], LOUDEST) for client in cohort)
+        return tuple(min(shares[client], RAREST) for client in cohort)
 
     def _ask_until_enough(self, turn: Turn) -> tuple[list[Observation], dict[int, Contribution]]:
         """Ask K clients, and others in place of those that fail, until enough have answered."""

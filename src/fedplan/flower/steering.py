@@ -17,7 +17,7 @@ from fedplan.course import Online
 from fedplan.course.steering import OnlineSteering
 from fedplan.flower.ledger import Ledger
 from fedplan.participation import Turns
-from fedplan.participation.grouping import LOUDEST, Grouper, Grouping
+from fedplan.participation.grouping import RAREST, Grouper, Grouping
 
 DRIFT = 0.1  # groups that cost more than the best by this share are made anew
 # Costs of a step and of a round that have moved apart by this factor: the best local steps go with
@@ -122,7 +122,7 @@ class LiveSteering:
         now = self._cost(law.round_cost(problem, setting.local_steps))
         if now > (1.0 + DRIFT) * self._cost(best.round_cost):
             return True
-        if law.largest_share(problem) > LOUDEST * (1.0 + DRIFT):
+        if law.largest_share(problem) > RAREST * (1.0 + DRIFT):
             return True  # a client has far more data than its group was made for
         moved = _ratio(best) / self._ratio if self._ratio else 1.0
         return not 1.0 / APART <= moved <= APART

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -273,8 +273,6 @@ LIMIT_KEYS = (
 
 class PlanningTable(Table):
     """`[planning]`: what `fedplan run` does from the first round to the target."""
-
-    pilot_budget: ClassVar[float] = 0.4  # no key: a live app's own pilots go by it
 
     course: _Course | None = _key(
         None,
