@@ -13,7 +13,13 @@ from fedplan.flower.app import client_app, pack, unpack
 from fedplan.flower.exchange import WallClock
 from fedplan.store import Store
 
-PROGRAMS = [block for block in BLOCKS if block.language == "python" and not block.is_session]
+PROGRAMS = [
+    block
+    for block in BLOCKS
+    if block.language == "python"
+    and not block.is_session
+    and block.page != "CONTRIBUTING.md"  # tests/participation/test_new_law.py
+]
 FOLLOWED = {
     "README.md",
     *(f"docs/how-to/flower{page}.md" for page in (

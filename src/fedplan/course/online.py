@@ -34,7 +34,7 @@ class Online:
     >>> fleet = Fleet(step_time_s=[0.1, 0.1, 0.4], comm_time_s=2.0)
     >>> course = Online(problem=Problem(fleet=fleet, target_loss=0.5))
     >>> course.setting.groups, course.setting.local_steps
-    (2, 25)
+    (2, 26)
     """
 
     name: ClassVar[str] = "online"

@@ -19,7 +19,7 @@ def test_of_fedplan_it_uses_what_the_reference_documents():
     lines = re.findall(r"^ *(?:from|import) (fedplan.*)", sources, re.MULTILINE)
     assert {line.partition(" import ")[0] for line in lines} == {"fedplan.errors"}
     names = {name for line in lines for name in line.partition(" import ")[2].split(", ")}
-    assert names == {"FedplanError", "InputError", "Problem"}
+    assert names == {"FedplanError", "InputError", "InputProblem"}
 
 
 def test_it_runs_from_any_folder_and_help_has_its_examples(tool, tmp_path, monkeypatch):

@@ -40,7 +40,9 @@ export function drawLosses(data, against) {
           dash: ["solid", "dash", "dot", "dashdot"][Math.floor(place / SERIES.length) % 4],
         },
         hovertemplate: `${curve.name}<br>%{x:,.4~g}: %{y:.4f}<extra></extra>`,
-      })), ...data.curves.map((curve, place) => changes(curve, against, place))],
+      })), ...data.curves
+        .map((curve, place) => changes(curve, against, place))
+        .filter((marks) => marks.x.length)],
       layout: layout(
         { title: { text: names[against] }, rangemode: "tozero" },
         { title: { text: "training loss" } },
