@@ -14,7 +14,6 @@ from fedplan.core.records import Stop
 from fedplan.course import Online, steering
 from fedplan.participation import grouping
 from fedplan.planning import rounds
-from fedplan.planning import turns as turns_plan
 from fedplan.simulation import Evaluation, Simulator
 from suite.courses import FIRST_SEED, longest
 from suite.pricing import Pricing, best_uniform
@@ -28,7 +27,6 @@ PLACES: dict[str, tuple[ModuleType, ...]] = {
     "DOUBT": (steering,),
     "FIRST_LOOK": (steering,),
     "ROUNDS": (saturation, steering),
-    "SAMPLING": (saturation, turns_plan),
     "TURNS_COST": (rounds,),
     "RAREST": (grouping,),
     "LEAST_DATA": (grouping,),
