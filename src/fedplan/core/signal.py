@@ -15,8 +15,7 @@ from fedplan.core.scramble import STEP, scramble
 from fedplan.errors import InputError
 
 # Numbers of a sketch. The squared length of a sketch is off by sqrt(2 / size) = 9%, but that of a
-# whole and of a half-way update by nearly the same; 64 and 1024 steer as well as 256
-# (`reproduction/suite.md`, constants).
+# whole and of a half-way update by nearly the same (`tests/course/test_elasticity.py`).
 SKETCH_SIZE = 256
 
 

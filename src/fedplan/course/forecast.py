@@ -91,7 +91,7 @@ class Forecast:
     def within_reach(self, round_: int) -> bool:
         """Whether the target may be reached by this round, by the most hopeful reading.
 
-        No training of the suite that arrived was further away than the line says, halved.
+        Far from the target the line says too much more often than too little, so half is taken.
         """
         left = self.way_left()
         if left is None or len(self._times) >= round_:

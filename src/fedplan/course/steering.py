@@ -30,7 +30,7 @@ from fedplan.course.pressure import Pressure
 from fedplan.participation.grouping import Grouper, Grouping
 from fedplan.participation.turns import Turns
 
-# Each halved and doubled in `reproduction/suite.md`: the suite's mean bill hardly changes.
+# Each is halved and doubled in `reproduction/suite.md`, with what that does to the mean bill.
 WINDOW = 2.0  # rounds that are looked at together, for each group
 OFTEN = 0.5  # rounds from one look to the next, for each group that has trained
 MOVE = 2.0  # local steps change at most by this factor at a look
