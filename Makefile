@@ -50,19 +50,19 @@ $(BIN)/python:
 	  { echo "fedplan needs Python 3.11 or newer; $(PYTHON) is older. Try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.run: pyproject.toml | $(BIN)/python
+$(VENV)/.run: pyproject.toml reproduction/pyproject.toml | $(BIN)/python
 	@echo "Installing fedplan into $(VENV) (once) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --editable ./reproduction
 	@touch $@
 
-$(VENV)/.docs: pyproject.toml | $(BIN)/python
+$(VENV)/.docs: pyproject.toml reproduction/pyproject.toml | $(BIN)/python
 	@echo "Installing fedplan and what builds its documentation into $(VENV) (once) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]' --editable ./reproduction
 	@touch $@ $(VENV)/.run
 
-$(VENV)/.dev: pyproject.toml | $(BIN)/python
+$(VENV)/.dev: pyproject.toml reproduction/pyproject.toml | $(BIN)/python
 	@echo "Installing fedplan and its development tools into $(VENV) (once) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' --editable ./reproduction
 	@command -v chromium >/dev/null || { [ -f /etc/debian_version ] && [ "$$(id -u)" = 0 ] && \
 	  echo "Installing chromium, for the tests of the explorer's page (once) ..." && \
 	  apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends chromium >/dev/null; } || \

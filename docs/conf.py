@@ -48,7 +48,8 @@ nitpick_ignore_regex = [
     (r"py:.*", r"(numpy|flwr|collections|os|pathlib|socket)\..*"),
     # Parts of signatures that are nobody's to use, and aliases of types.
     (r"py:.*", r"fedplan\.flower\.(exchange\.Clock|rounds\.Made|runner\.Journal)"),
-    (r"py:.*", r"fedplan\.(profiling\.(meters\.Window|transfer\.Address)|studies\.config\.Study)"),
+    (r"py:.*", r"fedplan\.profiling\.(meters\.Window|transfer\.Address)"),
+    (r"py:.*", r"fedplan\.studies\.(\w+\.Study|archive\.T|keys\.PlanningTable)"),
     (r"py:.*", r"ArrayLike|FloatArray|IntArray|Backend|fedplan\.notebook\.Row"),
 ]
 
@@ -93,8 +94,11 @@ def toctrees(page: str) -> str:
 
 def usage_of(program: str, group: click.Group, name: str) -> str:
     """How a command is used, and its examples, as its -h has them."""
-    command = group.commands[name]
-    context = click.Context(command, info_name=name, parent=click.Context(group, info_name=program))
+    parent = click.Context(group, info_name=program)
+    command = group.get_command(parent, name)
+    if command is None:
+        raise LookupError(f"{program} has no command {name}: install what brings it")
+    context = click.Context(command, info_name=name, parent=parent)
     usage = command.get_usage(context).removeprefix("Usage: ")
     examples = cleandoc(command.help or "").partition("Examples:\n")[2].partition("\n\n")[0]
     return f"```text\n{usage}\n```\n\nExamples:\n\n```text\n{dedent(examples)}\n```"

@@ -14,25 +14,30 @@ import argparse
 import csv
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from fedplan.participation import uniform
+from fedplan import uniform
 from fedplan.simulation import Job
-from fedplan.studies import read_study
-from fedplan.studies.building import build_experiment
-from fedplan.studies.grid import Grid
-from fedplan.studies.jobs import make_jobs
+from fedplan.studies import build_experiment, make_jobs, read_study
 
 HERE = Path(__file__).parent
 NEVER = 0  # rounds, in a file: the target was not reached in the rounds allowed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SeededGrid(Grid):
+class SeededGrid:
     """The settings of a setup that are tried, and with how many seeds."""
 
+    clients_per_round: tuple[int, ...]
+    local_steps: tuple[int, ...]
     seeds: int
+
+    @property
+    def jobs(self) -> list[Job]:
+        """Every run, those with most local steps first: the longest are not left for the end."""
+        steps, clients = reversed(self.local_steps), self.clients_per_round
+        return make_jobs([uniform(k, e) for e in steps for k in clients], range(self.seeds))
 
 
 GRIDS = {
@@ -107,9 +112,8 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, help="runs a setting (default: as the setup's grid)")
     options = parser.parse_intermixed_args()
     grid = GRIDS[options.setup]
-    seeds = range(options.seeds or grid.seeds)
-    jobs = make_jobs([uniform(*pair) for pair in grid.pairs], seeds)
-    make_runs(options.setup, options.overrides, jobs)
+    grid = replace(grid, seeds=options.seeds or grid.seeds)
+    make_runs(options.setup, options.overrides, grid.jobs)
 
 
 if __name__ == "__main__":

@@ -31,6 +31,13 @@ def python(code: str) -> str:
     return run.stdout
 
 
+def commands_of(group: click.Group) -> list[tuple[str, click.Command]]:
+    """Every command, those of other packages too."""
+    context = click.Context(group)
+    names = group.list_commands(context)
+    return [(name, command) for name in names if (command := group.get_command(context, name))]
+
+
 def test_every_exported_name_can_be_imported_and_nothing_else_is_promised():
     assert set(dir(fedplan)) == set(fedplan.__all__)
     for name in fedplan.__all__:
@@ -77,7 +84,7 @@ def test_import_contracts_hold():
 @pytest.mark.parametrize(("program", "group", "page"), PROGRAMS)
 def test_every_command_and_option_is_documented_and_has_an_example(program, group, page):
     reference = (ROOT / "docs" / "reference" / page).read_text()
-    for name, command in group.commands.items():
+    for name, command in commands_of(group):
         section = reference.split(f"## {program} {name}\n")[1].split("\n## ")[0]
         assert "Examples:" in command.get_help(click.Context(command))
         for parameter in command.params:
@@ -89,14 +96,15 @@ def test_every_command_and_option_is_documented_and_has_an_example(program, grou
 
 @pytest.mark.parametrize(("program", "group", "page"), PROGRAMS)
 def test_examples_of_commands_are_understood(program, group, page):
-    for name, command in group.commands.items():
+    commands = dict(commands_of(group))
+    for name, command in commands.items():
         text = inspect.cleandoc(command.help).partition("Examples:\n")[2].partition("\n\n")[0]
         assert text, name
         for line in text.replace("\\\n", " ").splitlines():
             typed = re.split(r" {3,}(?=[a-z])", line.strip())[0]  # then a remark
             assert typed.startswith(f"{program} ")
             word, *options = shlex.split(typed.removeprefix(program))
-            assert group.commands[word].make_context(name, options)
+            assert commands[word].make_context(name, options)
 
 
 def test_the_paper_page_names_functions_and_tests_that_exist():

@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 from fedplan.convergence import saturation
 from fedplan.core.records import Stop
-from fedplan.course import Online, steering
+from fedplan.course import Online, online, steering
 from fedplan.participation import grouping
 from fedplan.planning import rounds
 from fedplan.simulation import Evaluation, Simulator
@@ -21,7 +21,8 @@ from suite.pricing import Pricing, best_uniform
 FACTORS = (0.5, 2.0)
 # Where each constant is used: its own module, and those that import it by name.
 PLACES: dict[str, tuple[ModuleType, ...]] = {
-    "WINDOW": (steering,),
+    "PATIENCE": (steering,),
+    "HEAVIEST": (steering, online),
     "OFTEN": (steering,),
     "MOVE": (steering,),
     "DOUBT": (steering,),

@@ -9,8 +9,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from fedplan.lazy import lazy_names
 
 if TYPE_CHECKING:
     from fedplan.convergence.bound import Bound as Bound
@@ -50,47 +51,29 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# Where each public name lives; it is imported on first use, so that `fedplan --help` and
-# `import fedplan` cost nothing.
-_HOMES = {
-    "convergence.bound": ("Bound",),
-    "convergence.estimation": ("Estimate", "estimate_bound"),
-    "convergence.pilots": ("Pilot",),
-    "convergence.saturation": ("Saturation",),
-    "core.constraints": ("Constraints",),
-    "core.fleet": ("Fleet", "draw_fleet", "with_stragglers"),
-    "core.objective": ("Objective", "Prices"),
-    "core.plan": ("Plan",),
-    "core.problem": ("Problem",),
-    "core.setting": ("Setting",),
-    "errors": ("FedplanError", "InputError"),
-    "figures.plots": (
-        "plot_convergence",
-        "plot_costs",
-        "plot_fit",
-        "plot_frontier",
-        "plot_plan",
-    ),
-    "participation": ("Shuffled", "Turns", "Uniform", "Weighted", "uniform"),
-    "planning.frontier": ("compute_frontier",),
-    "planning.making": ("make_plan",),
-    "planning.predict": ("predict",),
-    "planning.sensitivity": ("sensitivity",),
-    "planning.surface": ("cost_surface",),
-    "tables": ("read_fleet", "read_pilots", "write_fleet"),
-}
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
-
-__all__ = ["__version__", *sorted(_HOME_OF)]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME_OF:
-        raise AttributeError(f"module 'fedplan' has no attribute {name!r}")
-    value = getattr(import_module(f"fedplan.{_HOME_OF[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+# Where each public name lives.
+__getattr__, __dir__, __all__ = lazy_names(
+    __name__,
+    {
+        "convergence.bound": "Bound",
+        "convergence.estimation": "Estimate estimate_bound",
+        "convergence.pilots": "Pilot",
+        "convergence.saturation": "Saturation",
+        "core.constraints": "Constraints",
+        "core.fleet": "Fleet draw_fleet with_stragglers",
+        "core.objective": "Objective Prices",
+        "core.plan": "Plan",
+        "core.problem": "Problem",
+        "core.setting": "Setting",
+        "errors": "FedplanError InputError",
+        "figures.plots": "plot_convergence plot_costs plot_fit plot_frontier plot_plan",
+        "participation": "Shuffled Turns Uniform Weighted uniform",
+        "planning.frontier": "compute_frontier",
+        "planning.making": "make_plan",
+        "planning.predict": "predict",
+        "planning.sensitivity": "sensitivity",
+        "planning.surface": "cost_surface",
+        "tables": "read_fleet read_pilots write_fleet",
+    },
+)
+__all__ += ["__version__"]

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from fedplan.studies import reproduction
-
-TABLE_1 = Path(reproduction.__file__).parent / "published"
+ROOT = Path(__file__).parents[2]
+TABLE_1 = ROOT / "reproduction" / "fedplan_reproduction" / "published"
 
 
 def test_estimate_json_holds_the_contract(fedplan, pilots_csv):
@@ -41,7 +40,7 @@ def test_table_1_gives_the_numbers_the_documentation_states(
     answer = fedplan(*command, "--format", "json").json
     assert answer["ratio"] == pytest.approx(ratio, abs=0.6)
     assert answer["status"] == status and answer["pairs_rejected"] == rejected
-    page = Path(__file__).parents[2] / "docs" / "explanation" / "paper-to-code.md"
+    page = ROOT / "docs" / "explanation" / "paper-to-code.md"
     row = next(line for line in page.read_text().splitlines() if line.startswith(f"| {setup} |"))
     assert f"{ratio:,}" in row
 

@@ -10,7 +10,7 @@ from course.made import fleet_of, problem_of, told
 
 from fedplan.core.learning_rate import LearningRate
 from fedplan.course import Online
-from fedplan.course.steering import MOVE, WINDOW
+from fedplan.course.steering import HEAVIEST, MOVE, PATIENCE
 from fedplan.errors import InputError
 
 
@@ -70,11 +70,35 @@ def test_where_no_model_gets_better_groups_grow():
     assert groups > 1
     _, asked = follow(course, 8 * groups, lambda _: 2.5, lambda _: 0.5)
     sizes = [one.groups for one in asked]
-    assert sizes[round(WINDOW * groups) - 1] == groups  # a whole window is waited for
+    assert sizes[round(PATIENCE * groups) - 1] == groups  # two cycles are waited for
     assert sizes == sorted(sizes, reverse=True) and sizes[-1] == 1
     for one in asked:
         members = sorted(client for group in one.participation.groups for client in group)
         assert members == list(range(12))
+
+
+def test_steps_become_fewer_while_the_loss_stands_still():
+    """A signal that asks for more is not followed, and after two looks steps halve."""
+    course = Online(problem=problem_of())
+    _, asked = follow(course, round(PATIENCE * course.setting.groups), lambda _: 2.5, lambda _: 0.9)
+    steps = [one.local_steps for one in asked]
+    assert steps == sorted(steps, reverse=True) and steps[-1] < steps[0]
+
+
+def test_a_client_with_much_data_counts_for_a_few_until_that_gets_no_further():
+    samples = np.array([1000.0, *[10.0] * 11])
+    problem = problem_of().with_samples(samples)
+    course = Online(problem=problem)
+    groups = course.setting.groups
+    _, asked = follow(course, 6 * groups, lambda _: 2.5, lambda _: 0.5)
+
+    heaviest = [one.participation.heaviest for one in asked]
+    assert heaviest[0] == HEAVIEST and heaviest[-1] is None
+    for setting, counts in ((asked[0], HEAVIEST / 12), (asked[-1], 1000 / 1110)):
+        law = setting.participation
+        rounds = [law.cohort(samples, 0, law.since + r + 1) for r in range(8 * law.cycle)]
+        mine = sum(float(one.shares[one.clients == 0].sum()) for one in rounds)
+        assert mine / len(rounds) == pytest.approx(counts, rel=0.15)
 
 
 def test_every_change_is_a_decision_with_a_reason():

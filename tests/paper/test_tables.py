@@ -10,7 +10,7 @@ from planned import make_plan
 from fedplan import Bound, Fleet, Objective, estimate_bound
 from fedplan.convergence.estimation import estimation_overhead, pair_ratios
 from fedplan.planning.paper import closed_form_steps, printed_steps
-from fedplan.studies.reproduction import published_pilots
+from fedplan_reproduction.published import published_pilots
 
 SETUP_1 = Fleet(step_time_s=3.1e-3, comm_time_s=0.34, count=20)
 SETUP_2 = Fleet(step_time_s=0.1, comm_time_s=2.0, count=100)

@@ -26,4 +26,4 @@ print(*{name.split('.')[1] for name in new if name.startswith('fedplan.')})
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     packages, parts = run.stdout.splitlines()
     assert set(packages.split()) == {"fedplan", "numpy"}
-    assert set(parts.split()) == {"tasks", "errors", "atomic"}
+    assert set(parts.split()) == {"tasks", "errors", "atomic", "lazy"}

@@ -5,29 +5,54 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from importlib.metadata import entry_points
 
 import click
 
 from fedplan import __version__
+from fedplan.cli.compare import compare
 from fedplan.cli.estimate import estimate
-from fedplan.cli.export import export
 from fedplan.cli.frontier import frontier
-from fedplan.cli.listing import list_
 from fedplan.cli.output import fail, when_stopped
 from fedplan.cli.plan import plan
-from fedplan.cli.plot import plot
 from fedplan.cli.profile import profile
-from fedplan.cli.report import report
-from fedplan.cli.reproduce import reproduce
 from fedplan.cli.run import run
 from fedplan.cli.serve import serve
-from fedplan.cli.show import show
+from fedplan.cli.show import list_, show
 from fedplan.cli.simulate import simulate
+from fedplan.cli.stored import export, plot, report
 from fedplan.cli.sweep import sweep
 from fedplan.errors import FedplanError
 
+_REPRODUCE = (
+    "fedplan reproduce is part of fedplan's repository, not of this installation. In a checkout: "
+    "pip install ./reproduction, or make run, which installs it too."
+)
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+
+class Commands(click.Group):
+    """fedplan's own commands, and those that other packages have in `fedplan.commands`."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Every name."""
+        return sorted({*super().list_commands(ctx), *entry_points(group="fedplan.commands").names})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """A command; one of another package is imported when it is asked for."""
+        if (command := super().get_command(ctx, cmd_name)) is not None:
+            return command
+        for found in entry_points(group="fedplan.commands", name=cmd_name):
+            loaded: click.Command = found.load()
+            return loaded
+        if cmd_name == "reproduce":
+            raise click.UsageError(_REPRODUCE)
+        return None
+
+
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(__version__, "-V", "--version", prog_name="fedplan")
 def cli() -> None:
     """Find how many clients per round (K) and local steps (E) train at the lowest cost.
@@ -43,7 +68,7 @@ def cli() -> None:
       fedplan frontier --fleet fleet.csv --ratio 3750 --plot frontier.png
       fedplan simulate demo --plot demo.png       train a small study, in seconds
       fedplan sweep demo                          every K x E of a grid, and what each costs
-      fedplan reproduce setup3 --quick            an experiment of the paper, measured again
+      fedplan compare demo                        courses of fedplan and of others, on one bill
       fedplan list                                what has been stored
       fedplan report demo -o report.html          a study as a page to read and to send
 
@@ -53,7 +78,7 @@ def cli() -> None:
 
 
 for command in (
-    run, plan, profile, estimate, frontier, simulate, sweep, reproduce, list_, show, plot, export,
+    run, plan, profile, estimate, frontier, simulate, sweep, compare, list_, show, plot, export,
     report, serve,
 ):  # fmt: skip
     cli.add_command(command)

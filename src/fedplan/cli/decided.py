@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from fedplan.cli.output import amount, joules, seconds
+from fedplan.cli import text
 from fedplan.cli.stored import flat
 
 
@@ -36,8 +36,8 @@ def _pilots(runs: list[dict[str, Any]]) -> Iterator[str]:
         loss = run["final_loss"]
         yield (
             f"{_setting(run)}, seed {run['seed']}: {run['rounds']:,} rounds, loss "
-            f"{'-' if loss is None else format(loss, '.4g')}, {seconds(run['time_s'])}, "
-            f"{joules(run['energy_j'])}"
+            f"{'-' if loss is None else format(loss, '.4g')}, {text.seconds(run['time_s'])}, "
+            f"{text.joules(run['energy_j'])}"
         )
 
 
@@ -56,10 +56,9 @@ def _sweep(sweep: dict[str, Any]) -> Iterator[str]:
     if (best := sweep["best"]) is None:
         yield "no setting reached the target with every seed"
         return
-    yield (
-        f"{_setting(best)} cost least: {amount(best['cost'])}, in {amount(best['rounds'])} rounds, "
-        f"{seconds(best['time_s'])}, {joules(best['energy_j'])}"
-    )
+    cost, rounds = text.amount(best["cost"]), text.amount(best["rounds"])
+    totals = f"{text.seconds(best['time_s'])}, {text.joules(best['energy_j'])}"
+    yield f"{_setting(best)} cost least: {cost}, in {rounds} rounds, {totals}"
 
 
 def _profile(profile: dict[str, Any]) -> Iterator[str]:

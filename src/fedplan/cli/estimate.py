@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fedplan.cli.options import output_options
-from fedplan.cli.output import amount, check_plot, console, print_json, save_plot
+from fedplan.cli.output import check_file, draw, print_json, print_table, print_text
+from fedplan.cli.text import amount
 from fedplan.errors import Collector
 
 if TYPE_CHECKING:
@@ -47,62 +48,47 @@ def estimate(
     from fedplan.tables import read_pilots
 
     collector = Collector()
-    collector.attempt(lambda: check_plot(plot))
+    collector.attempt(lambda: check_file(plot))
     if num_clients < 1:
         collector.add(f"--num-clients must be an integer >= 1, but got {num_clients}.")
     known = num_clients if num_clients >= 1 else None
     pilots = collector.attempt(lambda: read_pilots(pilots_file, num_clients=known)) or []
     collector.finish()
     result = estimate_bound(pilots, num_clients, method=method)
-    if plot is not None:
-        save_plot(fit_figure_data(pilots, result, num_clients), plot)
+    draw(plot, lambda: fit_figure_data(pilots, result, num_clients), otherwise="there is no fit")
     if output_format == "json":
         print_json(_as_json(result))
     else:
-        _print_table(result)
+        _print(result)
     if not result.success:
         raise click.exceptions.Exit(1)
 
 
 def _as_json(result: Estimate) -> dict[str, Any]:
-    bound = result.bound
+    bound, pilot = result.bound, result.suggested_pilot
     return {
         "success": result.success,
         "status": result.status,
         "method": result.method,
         "ratio": result.ratio,
         "ratio_interval": list(result.ratio_interval),
-        "a0": bound and bound.a0,
-        "b0": bound and bound.b0,
-        "c0": bound and bound.c0,
+        **{name: bound and getattr(bound, name) for name in ("a0", "b0", "c0")},
         "intervals": {name: list(interval) for name, interval in result.intervals.items()},
         "relative_error": result.relative_error,
         "pairs_used": result.pairs_used,
         "pairs_rejected": result.pairs_rejected,
-        "suggested_pilot": result.suggested_pilot
-        and dict(zip(("clients_per_round", "local_steps"), result.suggested_pilot, strict=True)),
+        "suggested_pilot": pilot and {"clients_per_round": pilot[0], "local_steps": pilot[1]},
         "message": result.message,
     }
 
 
-def _print_table(result: Estimate) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    out = console()
-    table = Table(box=None)
-    for name in ("", "estimate", "from", "to"):
-        table.add_column(name, justify="left" if not name else "right")
+def _print(result: Estimate) -> None:
     rows = {"a0 / b0": (result.ratio, result.ratio_interval)}
     if result.bound is not None:
-        for name in ("a0", "b0", "c0"):
-            interval = result.intervals.get(name)
-            if interval is not None:
-                rows[name] = (getattr(result.bound, name), interval)
-    for name, (value, (low, high)) in rows.items():
-        table.add_row(name, *map(amount, (value, low, high)))
-    out.print(table)
+        rows |= {name: (getattr(result.bound, name), i) for name, i in result.intervals.items()}
+    cells = ((name, *map(amount, (value, *ends))) for name, (value, ends) in rows.items())
+    print_table(("", "estimate", "from", "to"), cells, left=("",), below=False)
     pairs = f"{result.pairs_used} give a ratio and {result.pairs_rejected} do not"
-    status = (f"\n{result.status}", "bold")
-    words = f" ({result.method}). {result.message} Of the pairs of pilots {pairs}."
-    out.print(Text.assemble(status, words))
+    print_text(
+        f"{result.status} ({result.method}). {result.message} Of the pairs of pilots {pairs}."
+    )

@@ -12,16 +12,10 @@ from fedplan.cli.options import (
     law_options,
     output_options,
     problem_options,
-    read_request,
 )
-from fedplan.cli.output import (
-    console,
-    joules,
-    print_json,
-    save_plot,
-    say_not_drawn,
-    seconds,
-)
+from fedplan.cli.output import draw, print_json, print_table
+from fedplan.cli.request import read_request
+from fedplan.cli.text import joules, seconds
 from fedplan.errors import EXIT_INFEASIBLE
 
 if TYPE_CHECKING:
@@ -59,10 +53,12 @@ def frontier(output_format: str, plot: str | None, **options: Any) -> None:
         message = "No setting meets the limits. `fedplan plan` with them says the best attainable."
     if points and not complete:
         message += " Not every setting was looked at."
-    if plot is not None and points:
-        save_plot(frontier_figure_data(points, relative=request.relative_to or False), plot)
-    elif plot is not None:
-        say_not_drawn(plot, "there is no point to draw")
+    relative = request.relative_to or False
+    draw(
+        plot,
+        lambda: frontier_figure_data(points, relative=relative) if points else None,
+        otherwise="there is no point to draw",
+    )
     if output_format == "json":
         print_json(
             {
@@ -75,28 +71,29 @@ def frontier(output_format: str, plot: str | None, **options: Any) -> None:
             }
         )
     else:
-        _print_table(points, request.of_what)
+        if points:
+            _print(points, request.of_what)
         click.echo(message)
     if not points:
         raise click.exceptions.Exit(EXIT_INFEASIBLE)
 
 
-def _print_table(points: list[FrontierPoint], of_what: str) -> None:
-    from rich.table import Table
-
-    table = Table(box=None)
+def _print(points: list[FrontierPoint], of_what: str) -> None:
     who = "groups" if any(point.groups for point in points) else "K"
-    for name in (who, "E", f"time{of_what}", f"energy{of_what}", "energy weight"):
-        table.add_column(name, justify="right")
-    for point in points:
-        start, end = point.energy_weight_from, point.energy_weight_to
-        selected = "-" if start is None or end is None else f"{start:.4f} .. {end:.4f}"
-        table.add_row(
+    rows = (
+        (
             f"{point.groups or point.clients_per_round:,}",
             f"{point.local_steps:,}",
             seconds(point.time_s),
             joules(point.energy_j),
-            selected,
+            _weights(point),
         )
-    if points:
-        console().print(table)
+        for point in points
+    )
+    head = (who, "E", f"time{of_what}", f"energy{of_what}", "energy weight")
+    print_table(head, rows, below=False)
+
+
+def _weights(point: FrontierPoint) -> str:
+    start, end = point.energy_weight_from, point.energy_weight_to
+    return "-" if start is None or end is None else f"{start:.4f} .. {end:.4f}"

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fedplan.cli.output import check_file, console, print_json, small
+from fedplan.cli.output import check_file, console, print_json
 from fedplan.cli.stored import find_stored, open_stored
+from fedplan.cli.text import small
 from fedplan.errors import InputError
 
 if TYPE_CHECKING:

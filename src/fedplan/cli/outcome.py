@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from fedplan.cli.output import amount, console, joules, seconds, who_trains
+from fedplan.cli import text
+from fedplan.cli.output import print_facts, print_table, print_text
 
 if TYPE_CHECKING:
     from fedplan.core.course import Decision
     from fedplan.core.records import RunRecord
+    from fedplan.figures.study import Totals
     from fedplan.studies.building import Experiment
     from fedplan.studies.outcome import Forecast, Outcome
 
@@ -103,60 +106,44 @@ def _predicted_json(expected: Forecast) -> dict[str, Any]:
 
 def print_outcome(experiment: Experiment, outcome: Outcome) -> None:
     """What was trained, what was decided, the bill, and the message."""
-    from rich.table import Table
-
-    out = console()
-    study = experiment.study
-    facts = Table.grid(padding=(0, 3))
-    facts.add_row("study", f"{study.name}: {experiment.data_name}, {study.task.model}")
-    facts.add_row("course", outcome.course)
-    if (setting := outcome.setting) is not None:
-        law, clients = setting.participation.law, setting.clients_per_round
-        facts.add_row(*who_trains(law, clients, len(outcome.groups), experiment.num_clients))
-        if outcome.measured is None or len(_decisions(outcome)) == 1:
-            facts.add_row("local steps", f"[bold]{setting.local_steps:,}[/]")
-    out.print(facts)
-    out.print()
-    if len(_decisions(outcome)) > 1:
-        out.print(_decision_table(outcome))
-        out.print()
-    out.print(_bill_table(experiment, outcome))
-    out.print()
-    out.print(outcome.message, markup=False)
-
-
-def _decisions(outcome: Outcome) -> tuple[Decision, ...]:
     from fedplan.studies.outcome import decisions_of
 
-    return () if outcome.measured is None else decisions_of(outcome.measured.runs[0])
+    study, setting = experiment.study, outcome.setting
+    made = () if outcome.measured is None else decisions_of(outcome.measured.runs[0])
+    facts = [
+        ("study", f"{study.name}: {experiment.data_name}, {study.task.model}"),
+        ("course", outcome.course),
+    ]
+    if setting is not None:
+        law, groups = setting.participation.law, len(outcome.groups)
+        facts.append(
+            text.who_trains(law, setting.clients_per_round, groups, experiment.num_clients)
+        )
+        if len(made) < 2:
+            facts.append(("local steps", f"[bold]{setting.local_steps:,}[/]"))
+    print_facts(facts)
+    if len(made) > 1:
+        _print_decisions(made)
+    units = ("rounds", "time", "energy", f"cost ({experiment.objective.unit})")
+    print_table(("", *units), _bill(experiment, outcome), left=("",), whole=units)
+    print_text(outcome.message)
 
 
-def _decision_table(outcome: Outcome) -> Any:
+def _print_decisions(made: Sequence[Decision]) -> None:
     """What the first run's course decided."""
-    from rich.table import Table
-
-    made = _decisions(outcome)
-    table = Table(box=None)
-    names = ["from round", "groups", "local steps", "saturation"]
-    foretold = any(one.expected_rounds for one in made)
-    for name in [*names, "rounds expected"] if foretold else names:
-        table.add_column(name, justify="right")
-    half = _MOST_DECISIONS // 2
-    shown = [*made] if len(made) <= _MOST_DECISIONS else [*made[:half], None, *made[-half:]]
-    for one in shown:
-        if one is None:
-            table.add_row("...")
-            continue
-        cells = [
-            f"{one.round:,}",
-            "-" if one.groups is None else f"{one.groups:,}",
-            f"{one.local_steps:,}",
-            "-" if _finite(one.saturation) is None else f"{one.saturation:,.0f}",
-        ]
-        if foretold:
-            cells.append(_expected(one))
-        table.add_row(*cells)
-    return table
+    columns: dict[str, Callable[[Decision], str]] = {
+        "from round": lambda one: f"{one.round:,}",
+        "groups": lambda one: text.count(one.groups),
+        "local steps": lambda one: f"{one.local_steps:,}",
+        "saturation": lambda one: "-" if not _finite(one.saturation) else f"{one.saturation:,.0f}",
+    }
+    if any(one.expected_rounds for one in made):
+        columns["rounds expected"] = _expected
+    rows = [tuple(shown(one) for shown in columns.values()) for one in made]
+    if len(rows) > _MOST_DECISIONS:
+        half = _MOST_DECISIONS // 2
+        rows = [*rows[:half], ("...",), *rows[-half:]]
+    print_table(tuple(columns), rows)
 
 
 def _expected(one: Decision) -> str:
@@ -168,35 +155,28 @@ def _expected(one: Decision) -> str:
     return f"{rounds} ({' to '.join(ends)})" if ends else rounds
 
 
-def _bill_table(experiment: Experiment, outcome: Outcome) -> Any:
+def _bill(experiment: Experiment, outcome: Outcome) -> Iterator[tuple[str, ...]]:
     """Pilots, forecast, training and the whole bill, beside what others would have cost."""
-    from rich.table import Table
+    from fedplan.studies.outcome import Bill
+    from fedplan.studies.picture import paid_lines
 
-    table = Table(box=None)
-    for name in ("", "rounds", "time", "energy", f"cost ({experiment.objective.unit})"):
-        table.add_column(name, justify="right" if name else "left", no_wrap=bool(name))
+    def row(name: str, rounds: float, paid: Totals) -> tuple[str, ...]:
+        totals = text.seconds(paid.time_s), text.joules(paid.energy_j), text.amount(paid.cost)
+        return name, text.amount(rounds), *totals
+
     for pilot in outcome.pilots:
-        bill = type(outcome.pilots_bill).of([pilot], experiment.objective)
         setting = f"{pilot.clients_per_round:,} clients, {pilot.local_steps:,} steps"
-        _add_bill(table, f"pilot: {setting}", f"{pilot.num_rounds:,}", bill)
+        yield row(f"pilot: {setting}", pilot.num_rounds, Bill.of([pilot], experiment.objective))
     if (expected := outcome.forecast) is not None:
         totals = (expected.rounds, *asdict(expected.bill).values())
-        shown = (amount, seconds, joules, amount)
+        shown = (text.amount, text.seconds, text.joules, text.amount)
         ends = map(expected.interval_of, totals)
-        cells = [f"{form(a)} to {form(b)}" for form, (a, b) in zip(shown, ends, strict=True)]
-        table.add_row("training, foretold", *cells)
-    measured, all_in = outcome.measured, outcome.all_in
-    if measured is not None and all_in is not None:
-        if outcome.pilots:
-            _add_bill(table, "all pilots", "", outcome.pilots_bill)
-            _add_bill(table, "training", amount(measured.rounds), measured.bill)
-        rounds = measured.rounds + sum(run.num_rounds for run in outcome.pilots)
-        _add_bill(table, "all in", amount(rounds), all_in)
+        yield (
+            "training, foretold",
+            *(f"{form(a)} to {form(b)}" for form, (a, b) in zip(shown, ends, strict=True)),
+        )
+    for line in paid_lines(outcome):
+        yield row(line.name, line.rounds, line.totals)
     for other in outcome.alternatives:
         found = other.prediction
-        _add_bill(table, f"expected: {other.name}", amount(found.expected_rounds), found)
-    return table
-
-
-def _add_bill(table: Any, name: str, rounds: str, bill: Any) -> None:
-    table.add_row(name, rounds, seconds(bill.time_s), joules(bill.energy_j), amount(bill.cost))
+        yield row(f"expected: {other.name}", found.expected_rounds, found)

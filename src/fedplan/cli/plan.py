@@ -2,39 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from fedplan.cli import text
 from fedplan.cli.options import (
-    Request,
     constraint_options,
     law_options,
     objective_options,
     output_options,
     problem_options,
-    read_request,
 )
-from fedplan.cli.output import (
-    amount,
-    console,
-    count_or_dash,
-    difference,
-    joules,
-    print_json,
-    save_plot,
-    say_not_drawn,
-    seconds,
-    who_trains,
-)
+from fedplan.cli.output import console, draw, print_facts, print_json, print_table, print_text
+from fedplan.cli.request import Request, read_request
 from fedplan.errors import EXIT_INFEASIBLE
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from fedplan.core.plan import Plan
     from fedplan.core.prediction import Prediction
+    from fedplan.figures import Figure
     from fedplan.planning.sensitivity import WhatIf
 
 # What-ifs re-plan about ten times; past this many devices that would be felt.
@@ -90,15 +79,14 @@ def plan(output_format: str, plot: str | None, **options: Any) -> None:
         result = beside_turns(
             result, request.problem, request.knowledge, target_gap=request.target_gap
         )
-    if plot is not None and result.success:
-        _draw(request, result, plot)
-    elif plot is not None:
-        say_not_drawn(plot, "there is no plan to draw")
+    only = "only plans by turns, and uniform ones with a bound, are drawn"
+    why_not = only if result.success else "there is no plan to draw"
+    draw(plot, lambda: _figure(request, result), otherwise=why_not)
     what_ifs = _what_ifs(request, result)
     if output_format == "json":
         print_json(_as_json(request, result, what_ifs))
     else:
-        _print_table(request, result, what_ifs)
+        _print(request, result, what_ifs)
     if not result.success:
         raise click.exceptions.Exit(EXIT_INFEASIBLE)
 
@@ -114,19 +102,18 @@ def _what_ifs(request: Request, result: Plan) -> list[WhatIf]:
     return sensitivity(request.problem, request.knowledge, result)
 
 
-def _draw(request: Request, result: Plan, path: str) -> None:
+def _figure(request: Request, result: Plan) -> Figure | None:
     from fedplan.convergence.saturation import Saturation
     from fedplan.figures import plan_figure_data, plan_turns_data
 
     if result.groups:
-        save_plot(plan_turns_data(result), path)
-        return
-    if result.participation != "uniform" or isinstance(request.knowledge, Saturation):
-        say_not_drawn(path, "only plans by turns, and uniform ones with a bound, are drawn")
-        return
-    data = plan_figure_data(
+        return plan_turns_data(result)
+    knowledge, is_uniform = request.knowledge, result.participation == "uniform"
+    if not result.success or not is_uniform or isinstance(knowledge, Saturation):
+        return None
+    return plan_figure_data(
         request.problem.fleet,
-        request.knowledge,
+        knowledge,
         result,
         energy_weight=request.problem.objective.energy_weight,
         prices=request.prices,
@@ -134,50 +121,29 @@ def _draw(request: Request, result: Plan, path: str) -> None:
         constraints=request.problem.limits,
         relative=request.relative_to or False,
     )
-    save_plot(data, path)
 
 
-def _prediction_json(prediction: Prediction) -> dict[str, Any]:
-    return {
-        "clients_per_round": prediction.clients_per_round,
-        "local_steps": prediction.local_steps,
-        "expected_rounds": prediction.expected_rounds,
-        "rounds": prediction.rounds,
-        "time_s": prediction.time_s,
-        "energy_j": prediction.energy_j,
-        "cost": prediction.cost,
-    }
+_PREDICTED = (
+    "clients_per_round", "local_steps", "expected_rounds", "rounds", "time_s", "energy_j", "cost",
+)  # fmt: skip
 
 
-def participation_json(result: Plan) -> dict[str, Any] | None:
-    """Who trains when, with a row for each group that takes turns."""
-    if not result.success:
-        return None
-    return {"law": result.participation, "groups": [asdict(group) for group in result.groups]}
-
-
-_NO_PREDICTION: dict[str, Any] = dict.fromkeys(
-    ("clients_per_round", "local_steps", "expected_rounds", "rounds", "time_s", "energy_j", "cost")
-)
+def _prediction_json(prediction: Prediction | None) -> dict[str, Any]:
+    return {name: prediction and getattr(prediction, name) for name in _PREDICTED}
 
 
 def _as_json(request: Request, result: Plan, what_ifs: list[WhatIf]) -> dict[str, Any]:
-    certificate = result.certificate
+    law = {"law": result.participation, "groups": [asdict(group) for group in result.groups]}
     return {
         "success": result.success,
         "status": result.status,
         "method": result.method,
-        "participation": participation_json(result),
-        **(_prediction_json(result.prediction) if result.prediction else _NO_PREDICTION),
+        "participation": law if result.success else None,
+        **_prediction_json(result.prediction),
         "cost_unit": result.unit,
         "co2_g": _co2_g(request, result),
         "relative_to": request.relative_to,
-        "certificate": certificate
-        and {
-            "objective": certificate.objective,
-            "lower_bound": certificate.lower_bound,
-            "gap": certificate.gap,
-        },
+        "certificate": result.certificate and asdict(result.certificate),
         "regret": result.regret,
         "binding": list(result.binding),
         "alternatives": [
@@ -193,12 +159,7 @@ def _as_json(request: Request, result: Plan, what_ifs: list[WhatIf]) -> dict[str
             name: _prediction_json(best) for name, best in result.best_attainable.items()
         },
         "sensitivity": [
-            {
-                "if": case.name,
-                "clients_per_round": case.clients_per_round,
-                "local_steps": case.local_steps,
-                "regret": case.regret,
-            }
+            {"if" if name == "name" else name: value for name, value in asdict(case).items()}
             for case in what_ifs
         ],
         "message": _message(request, result),
@@ -226,89 +187,75 @@ def _message(request: Request, result: Plan) -> str:
     return " ".join(parts)
 
 
-def _print_table(request: Request, result: Plan, what_ifs: list[WhatIf]) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    out = console()
+def _print(request: Request, result: Plan, what_ifs: list[WhatIf]) -> None:
     if result.prediction is None:
-        out.print(Text.assemble(("No feasible plan. ", "bold red"), _message(request, result)))
+        from rich.text import Text
+
+        words = ("No feasible plan. ", "bold red"), _message(request, result)
+        console().print(Text.assemble(*words))
         return
-    best, of_what = result.prediction, request.of_what
-    facts = Table.grid(padding=(0, 3))
-    for name, value in (
-        who_trains(
-            result.participation,
-            best.clients_per_round,
-            len(result.groups),
-            len(request.problem.fleet),
-        ),
-        ("local steps", f"[bold]{best.local_steps:,}[/]"),
-        (f"rounds{of_what}", f"{best.rounds:,}"),
-        (f"time{of_what}", seconds(best.time_s)),
-        (f"energy{of_what}", joules(best.energy_j)),
-        (f"cost{of_what}", f"{amount(best.cost)} ({result.unit})"),
-    ):
-        facts.add_row(name, value)
-    if (co2_g := _co2_g(request, result)) is not None:
-        facts.add_row(f"carbon{of_what}", f"{amount(co2_g)} g CO2")
-    out.print(facts)
+    print_facts(_facts(request, result, result.prediction))
     if result.groups:
-        out.print()
-        out.print(_group_table(result))
-    title = f"What other settings would pay{of_what}"
-    others = Table(title=title, title_justify="left", box=None)
-    for name in ("setting", "K", "E", "rounds", "time", "energy", "cost"):
-        others.add_column(name, justify="left" if name == "setting" else "right")
-    for other in result.alternatives:
-        p = other.prediction
-        note = "" if other.feasible else " (breaks a constraint)"
-        others.add_row(
-            other.name + note,
-            count_or_dash(p.clients_per_round),
-            f"{p.local_steps:,}",
-            f"{p.rounds:,}",
-            seconds(p.time_s),
-            joules(p.energy_j),
-            difference(other.cost_ratio),
+        _print_groups(result)
+    rows = (
+        (
+            other.name + ("" if other.feasible else " (breaks a constraint)"),
+            text.count(other.prediction.clients_per_round),
+            f"{other.prediction.local_steps:,}",
+            f"{other.prediction.rounds:,}",
+            text.seconds(other.prediction.time_s),
+            text.joules(other.prediction.energy_j),
+            text.difference(other.cost_ratio),
         )
-    out.print()
-    out.print(others)
+        for other in result.alternatives
+    )
+    head = ("setting", "K", "E", "rounds", "time", "energy", "cost")
+    title = f"What other settings would pay{request.of_what}"
+    print_table(head, rows, title=title, left=("setting",))
     if what_ifs:
-        out.print()
-        out.print(_what_if_table(result, what_ifs))
-    out.print()
-    out.print(_message(request, result), markup=False)
+        _print_what_ifs(result, what_ifs)
+    print_text(_message(request, result))
 
 
-def _what_if_table(result: Plan, what_ifs: list[WhatIf]) -> Table:
-    from rich.table import Table
-
-    table = Table(title="If the truth were otherwise", title_justify="left", box=None)
-    names = ["if", "best E", "staying costs"]
-    if not result.groups:
-        names.insert(1, "best K")
-    for name in names:
-        table.add_column(name, justify="left" if name == "if" else "right")
-    for case in what_ifs:
-        clients = [] if result.groups else [count_or_dash(case.clients_per_round)]
-        table.add_row(case.name, *clients, f"{case.local_steps:,}", f"+{case.regret:.1%}")
-    return table
+def _facts(request: Request, result: Plan, best: Prediction) -> Iterator[tuple[str, str]]:
+    of_what, clients = request.of_what, len(request.problem.fleet)
+    law, groups = result.participation, len(result.groups)
+    yield text.who_trains(law, best.clients_per_round, groups, clients)
+    yield "local steps", f"[bold]{best.local_steps:,}[/]"
+    yield f"rounds{of_what}", f"{best.rounds:,}"
+    yield f"time{of_what}", text.seconds(best.time_s)
+    yield f"energy{of_what}", text.joules(best.energy_j)
+    yield f"cost{of_what}", f"{text.amount(best.cost)} ({result.unit})"
+    if (co2_g := _co2_g(request, result)) is not None:
+        yield f"carbon{of_what}", f"{text.amount(co2_g)} g CO2"
 
 
-def _group_table(result: Plan) -> Table:
-    from rich.table import Table
+def _print_what_ifs(result: Plan, what_ifs: list[WhatIf]) -> None:
+    by_clients = not result.groups
+    rows = (
+        (
+            case.name,
+            *((text.count(case.clients_per_round),) if by_clients else ()),
+            f"{case.local_steps:,}",
+            f"+{case.regret:.1%}",
+        )
+        for case in what_ifs
+    )
+    head = ("if", *(("best K",) if by_clients else ()), "best E", "staying costs")
+    print_table(head, rows, title="If the truth were otherwise", left=("if",))
 
-    table = Table(title="Who trains when", title_justify="left", box=None)
-    for name in ("group", "devices", "share of data", "share of rounds", "round", "energy"):
-        table.add_column(name, justify="right")
-    for number, row in enumerate(result.groups, 1):
-        table.add_row(
+
+def _print_groups(result: Plan) -> None:
+    rows = (
+        (
             f"{number:,}",
             f"{row.clients:,}",
             f"{row.data_share:.1%}",
             f"{row.frequency:.1%}",
-            seconds(row.time_s),
-            joules(row.energy_j),
+            text.seconds(row.time_s),
+            text.joules(row.energy_j),
         )
-    return table
+        for number, row in enumerate(result.groups, 1)
+    )
+    head = ("group", "devices", "share of data", "share of rounds", "round", "energy")
+    print_table(head, rows, title="Who trains when")

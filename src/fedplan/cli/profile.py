@@ -14,8 +14,9 @@ from click.core import ParameterSource
 from fedplan.cli.listening import listen
 from fedplan.cli.observed_fleet import show_fleet
 from fedplan.cli.options import download_option, format_option, quiet_option
-from fedplan.cli.output import console, print_json, small
-from fedplan.cli.preparing import compiling, fetch_data, named_study
+from fedplan.cli.output import console, print_json
+from fedplan.cli.text import small
+from fedplan.cli.training import compiling, fetch_data, named_study
 from fedplan.errors import Collector
 
 if TYPE_CHECKING:

@@ -82,21 +82,38 @@ class RoundBar:
             self._bar.update(self._task, total=total)
 
 
-def _has_bars(quiet: bool) -> bool:
-    return not quiet and sys.stderr.isatty() and "NO_COLOR" not in os.environ
+@contextmanager
+def _bar(*columns: str, quiet: bool) -> Iterator[Progress | None]:
+    """A bar on standard error; None without a terminal, with NO_COLOR, or where quiet.
+
+    columns : "bar", "bytes", "count", "elapsed", "left" or "spinner"; any other is text.
+    """
+    if quiet or not sys.stderr.isatty() or "NO_COLOR" in os.environ:
+        yield None
+        return
+    from rich import progress
+    from rich.console import Console
+
+    kinds = {
+        "bar": progress.BarColumn,
+        "bytes": progress.DownloadColumn,
+        "count": progress.MofNCompleteColumn,
+        "elapsed": progress.TimeElapsedColumn,
+        "left": progress.TimeRemainingColumn,
+        "spinner": progress.SpinnerColumn,
+    }
+    shown = (kinds[name]() if name in kinds else progress.TextColumn(name) for name in columns)
+    with progress.Progress(*shown, console=Console(stderr=True), transient=True) as bar:
+        yield bar
 
 
 @contextmanager
 def byte_bar(title: str, *, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
     """A bar over bytes, told how many are done of how many; None where there are no bars."""
-    if not _has_bars(quiet):
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn(title), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with _bar(title, "bar", "bytes", "left", quiet=quiet) as bar:
+        if bar is None:
+            yield None
+            return
         task = bar.add_task("", total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
@@ -120,14 +137,10 @@ def progress_text(step: str, job: Job, record: RoundRecord) -> str:
 @contextmanager
 def step_bar(*, quiet: bool) -> Iterator[Callable[[str, Job, RoundRecord], None] | None]:
     """What a study is at: its step, round and loss, and its setting now; None without bars."""
-    if not _has_bars(quiet):
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with _bar("spinner", "{task.description}", "elapsed", quiet=quiet) as bar:
+        if bar is None:
+            yield None
+            return
         task = bar.add_task("", total=None)
         shown_at = 0.0
 
@@ -143,47 +156,20 @@ def step_bar(*, quiet: bool) -> Iterator[Callable[[str, Job, RoundRecord], None]
 
 @contextmanager
 def round_bar(jobs: Sequence[Job], max_rounds: int, *, quiet: bool) -> Iterator[RoundBar | None]:
-    """A bar on standard error; None without a terminal, with NO_COLOR, or where quiet."""
-    if not _has_bars(quiet):
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (
-        TextColumn("round {task.completed:,} of {task.total:,}"),
-        BarColumn(),
-        TextColumn("loss {task.fields[loss]}"),
-        TimeRemainingColumn(),
-        TextColumn("left"),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        yield RoundBar(bar, jobs, max_rounds)
+    """A bar over rounds; None where there are no bars."""
+    done = "round {task.completed:,} of {task.total:,}"
+    loss = "loss {task.fields[loss]}"
+    with _bar(done, "bar", loss, "left", " left", quiet=quiet) as bar:
+        yield None if bar is None else RoundBar(bar, jobs, max_rounds)
 
 
 @contextmanager
 def job_bar(*, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
     """A bar over runs, told how many are there of how many; None where there are no bars."""
-    if not _has_bars(quiet):
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        TextColumn("runs"),
-        MofNCompleteColumn(),
-        BarColumn(),
-        TimeRemainingColumn(),
-        TextColumn("left"),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with _bar("runs", "count", "bar", "left", " left", quiet=quiet) as bar:
+        if bar is None:
+            yield None
+            return
         task = bar.add_task("", total=None)
 
         def count(done: int, total: int) -> None:

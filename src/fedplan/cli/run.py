@@ -7,27 +7,21 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fedplan.cli.live import check_runner, needed_keys, on_federation, runner_options
-from fedplan.cli.options import (
-    download_option,
-    plot_option,
-    quiet_option,
-    store_options,
-    verbose_option,
-)
 from fedplan.cli.outcome import outcome_json, print_outcome
-from fedplan.cli.output import (
-    check_file,
-    check_plot,
-    note_kept,
-    print_json,
-    save_plot,
-    say_not_drawn,
-)
-from fedplan.cli.preparing import build, compile_kernels, named_study, read_checked
+from fedplan.cli.output import check_file, draw, print_json, say_at_the_end
 from fedplan.cli.progress import step_bar
+from fedplan.cli.training import (
+    Asked,
+    asks,
+    check_runner,
+    compile_kernels,
+    needed_keys,
+    on_federation,
+    runner_options,
+)
 
 if TYPE_CHECKING:
+    from fedplan.figures import Figure
     from fedplan.studies.building import Experiment
     from fedplan.studies.outcome import Outcome
 
@@ -36,27 +30,10 @@ _EXIT_CODES = {"reached": 0, "infeasible": 3}
 
 
 @click.command()
-@click.argument("study", metavar="[STUDY]", default="demo")
-@click.argument("overrides", metavar="[KEY=VALUE]...", nargs=-1)
+@asks(default="demo")
 @runner_options
-@store_options
-@plot_option
 @click.option("--report", metavar="FILE", help="Also write it all down: .md or .html.")
-@download_option
-@quiet_option
-@verbose_option
-def run(
-    study: str,
-    overrides: tuple[str, ...],
-    runner: str,
-    federation: str | None,
-    store_url: str,
-    output_format: str,
-    plot: str | None,
-    report: str | None,
-    download: bool,
-    quiet: bool,
-) -> None:
+def run(asked: Asked, runner: str, federation: str | None, report: str | None) -> None:
     """Train a study to its target at the lowest cost, learning from every round.
 
     Training starts at once: groups of devices of like speed take turns, and the rounds themselves
@@ -84,42 +61,31 @@ def run(
 
     Exit codes: 0 the target was reached, 1 it was not, 2 wrong input, 3 no feasible plan.
     """
-    from fedplan.store import Store
-    from fedplan.studies import read_study
     from fedplan.studies.courses import choose_course
+    from fedplan.studies.reading import read_study
 
-    study, overrides = named_study(study, overrides)
-    read = read_checked(
-        lambda: read_study(study, overrides, required=needed_keys(runner)),
+    study = asked.read(
+        lambda: read_study(asked.study, asked.overrides, required=needed_keys(runner)),
         lambda: check_runner(runner, federation),
-        lambda: check_plot(plot),
         lambda: check_file(report, _REPORTS),
     )
-
-    choose_course(read, live=federation is not None)
+    choose_course(study, live=federation is not None)
 
     from fedplan.studies.workflow import recall_study, run_study
 
-    experiment = build(read, download=download, quiet=quiet, federation=federation)
-    note_kept(store_url)
+    experiment = asked.build(study, federation=federation)
     if federation is not None:
-        experiment, outcome = on_federation(
-            experiment, federation, store_url, recall_study, quiet=quiet
-        )
+        experiment, outcome = on_federation(asked, experiment, federation, recall_study)
     else:
-        with Store(store_url) as store:
-            compile_kernels(experiment, quiet=quiet)
-            with step_bar(quiet=quiet) as progress:
+        with asked.open_store() as store:
+            compile_kernels(experiment, quiet=asked.quiet)
+            with step_bar(quiet=asked.quiet) as progress:
                 outcome = run_study(experiment, store, report=progress)
-    if plot is not None and can_draw(outcome):
-        draw_outcome(experiment, outcome, plot)
-    elif plot is not None:
-        say_not_drawn(plot, "there is no loss to draw")
+    draw(asked.plot, lambda: _figure(experiment, outcome), otherwise="there is no loss to draw")
     if report is not None:
-        _write_report(experiment, outcome, report, store_url, picture=plot)
-        context = click.get_current_context()
-        context.call_on_close(lambda: click.echo(f"Written: {report}", err=True))
-    if output_format == "json":
+        _write_report(experiment, outcome, report, asked)
+        say_at_the_end(f"Written: {report}")
+    if asked.output_format == "json":
         print_json({**outcome_json(experiment, outcome), "report": report})
     else:
         print_outcome(experiment, outcome)
@@ -127,16 +93,20 @@ def run(
         raise click.exceptions.Exit(code)
 
 
-def _write_report(
-    experiment: Experiment, outcome: Outcome, path: str, store_url: str, *, picture: str | None
-) -> None:
+def _figure(experiment: Experiment, outcome: Outcome) -> Figure | None:
+    from fedplan.studies.picture import has_losses, outcome_figure
+
+    return outcome_figure(experiment, outcome) if has_losses(outcome) else None
+
+
+def _write_report(experiment: Experiment, outcome: Outcome, path: str, asked: Asked) -> None:
     """Markdown or a page, by the file's ending."""
     if path.lower().endswith(".html"):
         from fedplan.store import Store
         from fedplan.studies.recalling import stored_facts
         from fedplan.web.report import write_report
 
-        with Store(store_url) as store:
+        with Store(asked.store_url) as store:
             facts = stored_facts(store, experiment.save(store))
         write_report(replace(facts, experiment=experiment, outcome=outcome), path)
         return
@@ -144,18 +114,4 @@ def _write_report(
     from fedplan.studies.report import report_text
 
     with draft_of(path) as draft:
-        draft.write_text(report_text(experiment, outcome, picture=picture), encoding="utf-8")
-
-
-def can_draw(outcome: Outcome) -> bool:
-    """Whether there is anything to draw of a study."""
-    from fedplan.studies.picture import has_losses
-
-    return has_losses(outcome)
-
-
-def draw_outcome(experiment: Experiment, outcome: Outcome, path: str) -> None:
-    """Draw what a study has come to, as far as it got."""
-    from fedplan.studies.picture import outcome_figure
-
-    save_plot(outcome_figure(experiment, outcome), path)
+        draft.write_text(report_text(experiment, outcome, picture=asked.plot), encoding="utf-8")

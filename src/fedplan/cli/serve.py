@@ -11,7 +11,8 @@ from urllib.parse import quote
 import click
 from click.core import ParameterSource
 
-from fedplan.cli.options import is_nothing_given, problem_options, read_request, store_option
+from fedplan.cli.options import problem_options, store_option
+from fedplan.cli.request import is_nothing_given, read_request
 from fedplan.errors import FedplanError, InputError
 
 if TYPE_CHECKING:

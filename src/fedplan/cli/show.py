@@ -1,20 +1,110 @@
-"""`fedplan show`: what is known of one study or experiment."""
+"""`fedplan list` and `fedplan show`: what a store has, and what is known of one of it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from fedplan.cli import text
 from fedplan.cli.decided import decided
 from fedplan.cli.options import store_options
-from fedplan.cli.output import console, joules, print_json, seconds
-from fedplan.cli.stored import flat, local_time, one_stored, short
+from fedplan.cli.output import console, print_facts, print_json, print_table
+from fedplan.cli.stored import flat, local_time, one_stored, open_stored, short
 from fedplan.cli.study_runs import ended_by, runs_of_experiment, runs_of_study
 
 if TYPE_CHECKING:
     from fedplan.store import ExperimentEntry, RunEntry, StudyEntry
+
+_OPEN = ("-", "Infinity")  # of a key that is not given, and of a limit that is none
+
+
+@click.command("list")
+@store_options
+def list_(store_url: str, output_format: str) -> None:
+    """List what is stored: studies, experiments, and how many runs of each.
+
+    Runs belong to an experiment: what is learnt and how, whatever K, E, the seed and the
+    devices. Studies of the same experiment share its runs, and each counts those it has used.
+    Studies of one name are told apart by their id, and by where they differ.
+
+    \b
+    Examples:
+      fedplan list
+      fedplan list --store sqlite:////data/fedplan.db --format json
+    """
+    with open_stored(store_url) as store:
+        experiments, entries = store.experiments(), store.studies()
+        studies = [
+            {
+                "name": study.name,
+                "fingerprint": study.fingerprint,
+                "experiment": study.experiment.fingerprint,
+                "differs": differs,
+                "steps": list(store.steps(study)),
+                "num_runs": len(runs_of_study(store, study, experiments)),
+                "created": study.created,
+            }
+            for study, differs in zip(entries, _differences(entries), strict=True)
+        ]
+    if output_format == "json":
+        listed = [asdict(one) for one in experiments]
+        print_json({"success": True, "store": store_url, "studies": studies, "experiments": listed})
+    elif not experiments:
+        click.echo(f"Nothing is stored in {store_url} yet.")
+    else:
+        _print_list(studies, experiments)
+
+
+def _differences(studies: list[StudyEntry]) -> Iterator[dict[str, str]]:
+    """Of each study, what it says where others of its name say something else.
+
+    What it leaves open is left out: the others say it.
+    """
+    said = {study.fingerprint: dict(flat(study.configuration)) for study in studies}
+    for study in studies:
+        others = [said[one.fingerprint] for one in studies if one.name == study.name]
+        yield {
+            key.rpartition(".")[2]: value
+            for key, value in said[study.fingerprint].items()
+            if value not in _OPEN and any(other.get(key) != value for other in others)
+        }
+
+
+def _print_list(studies: list[dict[str, Any]], experiments: list[ExperimentEntry]) -> None:
+    from rich.markup import escape
+
+    if studies:
+        rows = (
+            (
+                escape(study["name"]),
+                short(study["fingerprint"]),
+                short(study["experiment"]),
+                escape(" ".join(f"{k}={v}" for k, v in study["differs"].items()) or "-"),
+                escape(", ".join(study["steps"]) or "-"),
+                f"{study['num_runs']:,}",
+                local_time(study["created"]),
+            )
+            for study in studies
+        )
+        names = ("study", "id", "experiment", "differs by", "decided", "runs", "made")
+        left = {*names} - {"runs"}
+        print_table(names, rows, left=left, whole=("id", "experiment", "made"), below=False)
+        click.echo()
+    made = (
+        (
+            short(one.fingerprint),
+            f"{one.num_runs:,}",
+            local_time(one.created),
+            escape(" ".join(f"{k.rpartition('.')[2]}={v}" for k, v in flat(one.settings))),
+        )
+        for one in experiments
+    )
+    head = ("experiment", "runs", "made", "settings")
+    left = {*head} - {"runs"}
+    print_table(head, made, left=left, whole=head[:3], below=False)
 
 
 @click.command()
@@ -56,66 +146,51 @@ def _print_facts(
     entry: StudyEntry | ExperimentEntry, known: Mapping[str, Any], num_runs: int
 ) -> None:
     from rich.markup import escape
-    from rich.table import Table
 
-    out = console()
-    facts = Table.grid(padding=(0, 3))
+    facts = [("experiment", f"[bold]{short(entry.fingerprint)}[/]")]
+    made = local_time(entry.created)
     if "name" in known:
-        facts.add_row("study", f"[bold]{escape(known['name'])}[/] ({short(entry.fingerprint)})")
-        facts.add_row("experiment", short(known["experiment"]["fingerprint"]))
-        made_with = ", ".join(f"{name} {version}" for name, version in known["versions"].items())
-        facts.add_row("made", f"{local_time(entry.created)}, with {made_with}")
-    else:
-        facts.add_row("experiment", f"[bold]{short(entry.fingerprint)}[/]")
-        facts.add_row("made", local_time(entry.created))
+        facts = [
+            ("study", f"[bold]{escape(known['name'])}[/] ({short(entry.fingerprint)})"),
+            ("experiment", short(known["experiment"]["fingerprint"])),
+        ]
+        made += ", with " + ", ".join(f"{name} {one}" for name, one in known["versions"].items())
     others = f" (its experiment has {entry.num_runs:,})" if entry.num_runs > num_runs else ""
-    facts.add_row("runs", f"{num_runs:,}{others}")
-    out.print(facts)
+    print_facts([*facts, ("made", made), ("runs", f"{num_runs:,}{others}")])
     for title, lines in (
         ("configuration", flat(known.get("configuration", {}))),
         ("settings", flat(known.get("settings", {}))),
         ("decided", decided(known.get("steps", {}))),
     ):
-        rows = Table.grid(padding=(0, 3))
-        for key, value in lines:
-            rows.add_row(f"  {escape(key)}", escape(value))
-        if rows.row_count:
-            out.print(f"\n{title}")
-            out.print(rows)
+        if rows := [(f"  {escape(key)}", escape(value)) for key, value in lines]:
+            console().print(f"\n{title}")
+            print_facts(rows)
 
 
 def _print_runs(made: list[tuple[RunEntry, str]]) -> None:
-    from rich.table import Table
-
     runs = [run for run, _ in made]
-
     columns: dict[str, Callable[[RunEntry], str]] = {
-        "K": lambda run: _count(run.clients_per_round),
+        "K": lambda run: text.count(run.clients_per_round),
         "E": lambda run: f"{run.local_steps:,}",
         "seed": lambda run: str(run.seed),
         "rounds": lambda run: f"{run.num_rounds:,}",
         "final loss": lambda run: "-" if run.final_loss is None else f"{run.final_loss:.4g}",
     }
     if any(run.groups for run in runs):
-        columns["groups"] = lambda run: _count(run.setting.groups)
+        columns["groups"] = lambda run: text.count(run.groups)
     if any(run.time_s for run in runs):
-        columns["time"] = lambda run: seconds(run.time_s)
+        columns["time"] = lambda run: text.seconds(run.time_s)
     if any(run.energy_j for run in runs):
-        columns["energy"] = lambda run: joules(run.energy_j)
-    table = Table(box=None)
-    for name in columns:
-        table.add_column(name, justify="right")
-    for name in ("participation", "course", "made for", "ended by"):
-        table.add_column(name)
-    for run, role in made:
-        cells = (shown(run) for shown in columns.values())
-        law = run.setting.participation.law
-        course = run.identity.partition("/")[0] or "fixed"
-        table.add_row(*cells, law, course, role or "-", ended_by(run, role))
-    out = console()
-    out.print()
-    out.print(table)
-
-
-def _count(value: int | None) -> str:
-    return "-" if value is None else f"{value:,}"
+        columns["energy"] = lambda run: text.joules(run.energy_j)
+    last = ("participation", "course", "made for", "ended by")
+    rows = (
+        (
+            *(shown(run) for shown in columns.values()),
+            run.law,
+            run.course,
+            role or "-",
+            ended_by(run, role),
+        )
+        for run, role in made
+    )
+    print_table((*columns, *last), rows, left=last)

@@ -5,48 +5,30 @@ from __future__ import annotations
 import statistics
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from fedplan.cli.options import download_option, output_options, quiet_option
-from fedplan.cli.output import (
-    amount,
-    check_plot,
-    console,
-    joules,
-    print_json,
-    save_plot,
-    say_not_drawn,
-    seconds,
-    who_trains,
-)
-from fedplan.cli.preparing import build, compile_kernels, read_checked
+from fedplan.cli import text
+from fedplan.cli.output import draw, print_facts, print_json, print_table, print_text
 from fedplan.cli.progress import round_bar
+from fedplan.cli.training import Asked, asks, compile_kernels
 
 if TYPE_CHECKING:
     from fedplan.core.records import RunRecord
+    from fedplan.figures import Figure
     from fedplan.studies.building import Experiment
 
 _MOST_ROWS = 12  # seeds up to which each has a row of its own
 _NEEDED = ("clients-per-round", "local-steps")
+# How to find something of a run, and how to write it.
+Column = tuple[Callable[["RunRecord"], float | None], Callable[[float], str]]
 
 
 @click.command()
-@click.argument("study", metavar="STUDY")
-@click.argument("overrides", metavar="[KEY=VALUE]...", nargs=-1)
-@output_options
-@download_option
-@quiet_option
-def simulate(
-    study: str,
-    overrides: tuple[str, ...],
-    output_format: str,
-    plot: str | None,
-    download: bool,
-    quiet: bool,
-) -> None:
+@asks(stores=False)
+def simulate(asked: Asked) -> None:
     """Train with FedAvg, simulated, once a seed.
 
     STUDY is a study file (TOML) or one that is built in: demo, setup1, setup2, setup3 (the paper's
@@ -62,23 +44,19 @@ def simulate(
       fedplan simulate setup1 data=mnist target-loss=0.5 --format json
       fedplan simulate study.toml file=fleet.csv learning-rate=0.05
     """
-    from fedplan.studies import read_study
+    from fedplan.studies.reading import read_study
 
-    read = read_checked(
-        lambda: read_study(study, overrides, required=_NEEDED), lambda: check_plot(plot)
-    )
-    experiment = build(read, download=download, quiet=quiet)
-    compile_kernels(experiment, quiet=quiet)
-    runs, steps_per_second = _run(experiment, quiet=quiet)
+    study = asked.read(lambda: read_study(asked.study, asked.overrides, required=_NEEDED))
+    experiment = asked.build(study)
+    compile_kernels(experiment, quiet=asked.quiet)
+    runs, steps_per_second = _run(experiment, quiet=asked.quiet)
     message = _message(experiment, runs)
-    if plot is not None and any(run.rounds for run in runs):
-        _draw(experiment, runs, message, plot)
-    elif plot is not None:
-        say_not_drawn(plot, "no run has a round")
-    if output_format == "json":
+    draw(asked.plot, lambda: _figure(experiment, runs, message), otherwise="no run has a round")
+    if asked.output_format == "json":
         print_json(_as_json(experiment, runs, steps_per_second, message))
     else:
-        _print_table(experiment, runs, steps_per_second, message)
+        _print(experiment, runs, steps_per_second)
+        print_text(message)
     if not _sound(runs):
         raise click.exceptions.Exit(1)
 
@@ -101,12 +79,13 @@ def _run(experiment: Experiment, *, quiet: bool) -> tuple[list[RunRecord], float
     return runs, steps / took_s
 
 
-def _draw(experiment: Experiment, runs: list[RunRecord], message: str, path: str) -> None:
+def _figure(experiment: Experiment, runs: list[RunRecord], message: str) -> Figure | None:
     from fedplan.figures import run_figure_data
 
-    target = experiment.stop.target_loss
-    name = experiment.study.name
-    save_plot(run_figure_data(runs, name=name, target_loss=target, note=message), path)
+    target, name = experiment.stop.target_loss, experiment.study.name
+    if not any(run.rounds for run in runs):
+        return None
+    return run_figure_data(runs, name=name, target_loss=target, note=message)
 
 
 def _sound(runs: Sequence[RunRecord]) -> list[RunRecord]:
@@ -124,7 +103,7 @@ def _message(experiment: Experiment, runs: Sequence[RunRecord]) -> str:
 
     parts = []
     if count["target"]:
-        rounds = _spread([run.num_rounds for run in runs if run.status == "target"], amount)
+        rounds = _spread([run.num_rounds for run in runs if run.status == "target"], text.amount)
         parts.append(f"{who('target')} reached the loss {stop.target_loss:g}, in {rounds} rounds.")
     elif stop.target_loss is not None:
         parts.append(f"No run reached the loss {stop.target_loss:g}.")
@@ -133,8 +112,8 @@ def _message(experiment: Experiment, runs: Sequence[RunRecord]) -> str:
         parts += [f"The final loss is {_spread(finals, _loss)}."] if finals else []
     limits = {
         "rounds": f"{stop.max_rounds:,} rounds (rounds)",
-        "time": f"{seconds(stop.max_time_s)} (max-time-s)",
-        "energy": f"{joules(stop.max_energy_j)} (max-energy-j)",
+        "time": f"{text.seconds(stop.max_time_s)} (max-time-s)",
+        "energy": f"{text.joules(stop.max_energy_j)} (max-energy-j)",
     }
     parts += [
         f"{who(status)} ended at the limit of {limit}."
@@ -189,7 +168,7 @@ def _loss(value: float) -> str:
 def _spread(values: Sequence[float], shown: Callable[[float], str]) -> str:
     """Mean and standard deviation, as far as there are any.
 
-    >>> _spread([1.0, 2.0, 3.0], amount), _spread([4.0], amount), _spread([], amount)
+    >>> _spread([1.0, 2.0, 3.0], text.amount), _spread([4.0], _loss), _spread([], _loss)
     ('2 ± 1', '4', '-')
     """
     if not values:
@@ -200,54 +179,51 @@ def _spread(values: Sequence[float], shown: Callable[[float], str]) -> str:
     return f"{mean} ± {shown(float(f'{statistics.stdev(values):.2g}'))}"
 
 
-def _columns(
-    experiment: Experiment,
-) -> dict[str, tuple[Callable[[RunRecord], float | None], Callable[[float], str]]]:
-    """What the table shows of a run: how to find it and how to write it."""
-    columns: dict[str, Any] = {
-        "rounds": (lambda run: run.num_rounds, amount),
+def _columns(experiment: Experiment) -> dict[str, Column]:
+    """What the table shows of a run."""
+    columns: dict[str, Column] = {
+        "rounds": (lambda run: run.num_rounds, text.amount),
         "final loss": (lambda run: run.final_loss, _loss),
     }
     if experiment.fleet is not None:
-        columns["time"] = (lambda run: run.time_s, seconds)
+        columns["time"] = (lambda run: run.time_s, text.seconds)
         if experiment.fleet.mean("step_energy_j") or experiment.fleet.mean("comm_energy_j"):
-            columns["energy"] = (lambda run: run.energy_j, joules)
+            columns["energy"] = (lambda run: run.energy_j, text.joules)
     return columns
 
 
-def _print_table(
-    experiment: Experiment, runs: Sequence[RunRecord], steps_per_second: float, message: str
-) -> None:
-    from rich.table import Table
-
-    out = console()
+def _print(experiment: Experiment, runs: Sequence[RunRecord], steps_per_second: float) -> None:
     columns = _columns(experiment)
-    facts = Table.grid(padding=(0, 3))
-    facts.add_row(
-        "study", f"{experiment.study.name}: {experiment.data_name}, {experiment.study.task.model}"
-    )
-    setting = runs[0].setting
+    print_facts(_facts(experiment, runs, columns, steps_per_second))
+    if 1 < len(runs) <= _MOST_ROWS:
+        rows = (
+            (
+                str(run.seed),
+                *(
+                    "-" if (v := find(run)) is None else shown(v)
+                    for find, shown in columns.values()
+                ),
+                run.status,
+            )
+            for run in runs
+        )
+        print_table(("seed", *columns, "ended by"), rows, left=("ended by",))
+
+
+def _facts(
+    experiment: Experiment,
+    runs: Sequence[RunRecord],
+    columns: dict[str, Column],
+    steps_per_second: float,
+) -> Iterator[tuple[str, str]]:
+    study, setting = experiment.study, runs[0].setting
+    yield "study", f"{study.name}: {experiment.data_name}, {study.task.model}"
     law, clients = setting.participation.law, experiment.num_clients
-    facts.add_row(*who_trains(law, setting.clients_per_round, setting.groups, clients))
-    facts.add_row("local steps", f"{setting.local_steps:,}")
+    yield text.who_trains(law, setting.clients_per_round, setting.groups, clients)
+    yield "local steps", f"{setting.local_steps:,}"
     for name, (find, shown) in columns.items():
         values = [value for run in _sound(runs) if (value := find(run)) is not None]
-        facts.add_row(name, f"[bold]{_spread(values, shown)}[/]")
+        yield name, f"[bold]{_spread(values, shown)}[/]"
     statuses = Counter(run.status for run in runs)
-    facts.add_row("ended by", ", ".join(f"{name} ({count})" for name, count in statuses.items()))
-    facts.add_row("speed", f"{amount(steps_per_second)} local steps/s")
-    out.print(facts)
-    if 1 < len(runs) <= _MOST_ROWS:
-        rows = Table(box=None)
-        for name in ("seed", *columns, "ended by"):
-            rows.add_column(name, justify="right" if name != "ended by" else "left")
-        for run in runs:
-            cells = [
-                "-" if (value := find(run)) is None else shown(value)
-                for find, shown in columns.values()
-            ]
-            rows.add_row(str(run.seed), *cells, run.status)
-        out.print()
-        out.print(rows)
-    out.print()
-    out.print(message, markup=False)
+    yield "ended by", ", ".join(f"{name} ({count})" for name, count in statuses.items())
+    yield "speed", f"{text.amount(steps_per_second)} local steps/s"

@@ -1,4 +1,4 @@
-"""What the commands on a store share: opening it, finding by name, and writing it out."""
+"""What a store has, by name; and `fedplan plot`, `export` and `report`, which write it to files."""
 
 from __future__ import annotations
 
@@ -9,10 +9,15 @@ from datetime import datetime
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
+import click
+
+from fedplan.cli.options import Command, stack, store_options
+from fedplan.cli.output import check_file, draw, print_json
 from fedplan.errors import Collector, InputError, InputProblem
 
 if TYPE_CHECKING:
     from fedplan.store import ExperimentEntry, Store, StudyEntry
+    from fedplan.studies.recalling import Recalled
 
 _DIGITS = 12
 
@@ -93,3 +98,89 @@ def short(fingerprint: str) -> str:
 def local_time(created: str) -> str:
     """A stored moment, by the clock on the wall."""
     return datetime.fromisoformat(created).astimezone().strftime("%Y-%m-%d %H:%M")
+
+
+def _written(help_: str, **default: Any) -> Callable[[Command], Command]:
+    """NAME and --output of a command that writes a file, and the options on its store."""
+    output = click.option("--output", "-o", metavar="FILE", help=help_, **default)
+    return stack(click.argument("name", metavar="NAME"), output, store_options)
+
+
+def _recall(url: str, name: str, check: Callable[[], None]) -> Recalled:
+    with one_stored(url, name, check) as (store, entry):
+        from fedplan.studies.recalling import recall
+
+        return recall(store, entry)
+
+
+@click.command()
+@_written("Where to: .png, .svg or .html.", required=True)
+def plot(name: str, output: str, store_url: str, output_format: str) -> None:
+    """Draw a study or a sweep of the store, as far as it got, without training anything.
+
+    NAME is a study's name (the newest of several), or the beginning of an id that `fedplan list`
+    shows. The figure of a study has the pilots and what was fitted to them, training and its
+    predicted end, what other settings would cost, and the bill; that of a sweep the cost of every
+    setting; that of other runs their losses.
+
+    \b
+    Examples:
+      fedplan plot demo -o demo.png
+      fedplan plot 3f2a -o study.html
+      fedplan plot digits --store sqlite:///runs/fedplan.db -o digits.svg
+    """
+    found = _recall(store_url, name, lambda: check_file(output))
+
+    from fedplan.studies.picture import recalled_figure
+
+    draw(output, lambda: recalled_figure(found), otherwise="there is nothing to draw")
+    if output_format == "json":
+        print_json({"success": True, "output": output, "status": found.status})
+
+
+@click.command()
+@_written("Where to: .csv, .json or .parquet.", required=True)
+def export(name: str, output: str, store_url: str, output_format: str) -> None:
+    """Write the runs of a study or an experiment into a file, round by round.
+
+    NAME is a study's name (the newest of several), or the beginning of an id that `fedplan list`
+    shows.
+
+    \b
+    Examples:
+      fedplan export demo --output demo.csv
+      fedplan export 3f2a --output runs.parquet     needs polars: pip install 'fedplan[frames]'
+    """
+    from fedplan.store import check_export, export_runs
+
+    with one_stored(store_url, name, lambda: check_export(output)) as (store, entry):
+        num_runs = export_runs(store, entry, output)
+    if output_format == "json":
+        print_json({"success": True, "output": output, "num_runs": num_runs})
+    else:
+        click.echo(f"Exported: {num_runs:,} runs to {output}")
+
+
+@click.command()
+@_written("Where to: .html.", default="report.html", show_default=True)
+def report(name: str, output: str, store_url: str, output_format: str) -> None:
+    """Write what a study has come to as a page: one HTML file that works offline and on paper.
+
+    NAME is a study's name (the newest of several), or the beginning of an id that `fedplan list`
+    shows. Nothing is trained: a study that has not ended is reported as far as it got.
+
+    \b
+    Examples:
+      fedplan report demo
+      fedplan report demo -o demo.html
+      fedplan report 3f2a --store sqlite:///runs/fedplan.db -o study.html
+    """
+    found = _recall(store_url, name, lambda: check_file(output, (".html",)))
+
+    from fedplan.web.report import write_report
+
+    write_report(found, output)
+    if output_format == "json":
+        print_json({"success": True, "output": output, "status": found.status})
+    else:
+        click.echo(f"Written: {output}")

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fedplan.core.constraints import Constraints
-from fedplan.core.fleet import Fleet, FloatArray
+from fedplan.core.fleet import QUANTITIES, Fleet, FloatArray, IntArray
 from fedplan.core.learning_rate import LearningRate
 from fedplan.core.objective import Objective
 
@@ -39,6 +39,18 @@ class Problem:
         """p_k of one device of each entry of the fleet; over all devices they add up to 1."""
         return self.fleet.samples / float(self.fleet.samples @ self.fleet.count)
 
+    def evened(self, most: float) -> Problem:
+        """The same question where no client counts for more than `most` clients on average do.
+
+        >>> fleet = Fleet(step_time_s=[1.0] * 4, comm_time_s=0.0, samples=[97, 1, 1, 1])
+        >>> Problem(fleet=fleet).evened(2.0).data_shares.round(3).tolist()
+        [0.5, 0.167, 0.167, 0.167]
+        """
+        fleet = self.fleet
+        columns = {name: getattr(fleet, name) for name in (*QUANTITIES, "count", "device")}
+        samples = even_out(fleet.samples, most, fleet.count)
+        return replace(self, fleet=Fleet(**columns, samples=samples))
+
     def with_samples(self, samples: ArrayLike) -> Problem:
         """The same question where the devices hold so many samples, one number per client.
 
@@ -46,3 +58,22 @@ class Problem:
         """
         sizes = np.asarray(samples, dtype=np.float64)
         return replace(self, fleet=self.fleet.with_samples(sizes))
+
+
+def even_out(samples: FloatArray, most: float, count: IntArray | int = 1) -> FloatArray:
+    """Samples with which no client counts for more than `most` clients with data on average do.
+
+    What the largest lose, the others gain in proportion; the total stays.
+
+    >>> even_out(np.array([6.0, 1.0, 1.0, 0.0]), 1.5).tolist()
+    [4.0, 2.0, 2.0, 0.0]
+    """
+    counts = np.broadcast_to(count, samples.shape)
+    held = samples * counts
+    total, limit = held.sum(), most * held.sum() / counts[samples > 0].sum()
+    heavy, scale = np.zeros(samples.shape, dtype=bool), 1.0
+    while (more := ~heavy & (samples * scale > limit * (1 + 1e-12))).any():
+        heavy |= more
+        light = held[~heavy].sum()
+        scale = (total - limit * counts[heavy].sum()) / light if light else 0.0
+    return np.where(heavy, limit, samples * scale)

@@ -50,12 +50,10 @@ class Forecast:
     def __init__(self, target_loss: float, rate: Callable[[int], float]) -> None:
         self._target, self._rate = target_loss, rate
         self._losses: list[float] = []
-        self._times: list[float] = []
+        self._clock = np.zeros(1)  # the time after each round, further than was trained
 
     def add(self, loss: float | None) -> None:
         """The loss after one more round; None where it was not measured."""
-        last = self._times[-1] if self._times else 0.0
-        self._times.append(last + self._rate(len(self._times) + 1))
         self._losses.append(math.nan if loss is None else loss)
 
     def way_left(self) -> float | None:
@@ -76,7 +74,7 @@ class Forecast:
         line = self._line()
         if line is None:
             return None
-        ahead = math.log(self._time_of(round_) / self._times[-1])
+        ahead = math.log(self._time_of(round_) / self._now)
         return line[0] + min(line[1], 0.0) * ahead
 
     def arrival(self) -> Arrival | None:
@@ -94,14 +92,16 @@ class Forecast:
         Far from the target the line says too much more often than too little, so half is taken.
         """
         left = self.way_left()
-        if left is None or len(self._times) >= round_:
+        if left is None or len(self._losses) >= round_:
             return True
-        return left / 2.0 <= math.log(self._time_of(round_) / self._times[-1])
+        return left / 2.0 <= math.log(self._time_of(round_) / self._now)
 
     def _line(self) -> tuple[float, float] | None:
         """The loss now, and how it changes with ln time, over the later half of the rounds."""
-        first = len(self._times) // 2
-        losses, times = np.array(self._losses[first:]), np.array(self._times[first:])
+        rounds = len(self._losses)
+        first = rounds // 2
+        self._time_of(rounds)
+        losses, times = np.array(self._losses[first:]), self._clock[first + 1 : rounds + 1]
         known = np.isfinite(losses)
         if known.sum() < _FEWEST:
             return None
@@ -115,16 +115,24 @@ class Forecast:
         slope = float(weight @ ((x - x_mean) * (y - y_mean)) / spread)
         return float(y_mean - slope * x_mean), slope
 
+    @property
+    def _now(self) -> float:
+        return self._time_of(len(self._losses))
+
     def _time_of(self, round_: int) -> float:
-        ahead = range(len(self._times) + 1, min(round_, _FURTHEST) + 1)
-        return self._times[-1] + math.fsum(map(self._rate, ahead))
+        """The sum of the rates up to this round."""
+        last = min(round_, _FURTHEST)
+        while self._clock.size <= last:
+            first = self._clock.size
+            rates = [self._rate(each) for each in range(first, min(2 * first, _FURTHEST) + 1)]
+            self._clock = np.append(self._clock, self._clock[-1] + np.cumsum(rates))
+        return float(self._clock[last])
 
     def _rounds_to(self, way: float) -> float:
         """Rounds after which the time is exp(way) times that of now."""
-        time, wanted = self._times[-1], self._times[-1] * math.exp(way)
-        for round_ in range(len(self._times) + 1, _FURTHEST):
-            step = self._rate(round_)
-            if time + step >= wanted:
-                return round_ - 1 + (wanted - time) / step
-            time += step
-        return math.inf
+        wanted = self._now * math.exp(way)
+        if wanted > self._time_of(_FURTHEST):
+            return math.inf
+        after = int(np.searchsorted(self._clock, wanted))
+        before, step = self._clock[after - 1], self._clock[after] - self._clock[after - 1]
+        return max(len(self._losses), after - 1 + float((wanted - before) / step))

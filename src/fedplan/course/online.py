@@ -18,7 +18,7 @@ from fedplan.convergence.saturation import RANGE, Saturation
 from fedplan.core.fleet import QUANTITIES
 from fedplan.core.problem import Problem
 from fedplan.core.setting import Setting
-from fedplan.course.steering import FEWEST_STEPS, OnlineSteering
+from fedplan.course.steering import FEWEST_STEPS, HEAVIEST, OnlineSteering
 from fedplan.errors import InputError
 from fedplan.planning.turns import TurnsChoice, check_group_sizes, plan_turns
 
@@ -51,7 +51,7 @@ class Online:
     def first(self) -> TurnsChoice:
         """The groups and local steps that training begins with; limits on totals come later."""
         free = replace(self.problem, limits=self.problem.limits.ranges_only())
-        chosen = plan_turns(free, self.known or Saturation.within(*RANGE))
+        chosen = plan_turns(free.evened(HEAVIEST), self.known or Saturation.within(*RANGE))
         if chosen is None:
             raise AssertionError("without limits on totals there is a plan")
         return chosen
@@ -61,7 +61,8 @@ class Online:
         """What training begins with."""
         steps = max(FEWEST_STEPS, self.first.prediction.local_steps)
         steps = min(steps, self.problem.limits.max_local_steps or steps)
-        return Setting(participation=self.first.grouping.whole(), local_steps=steps)
+        law = replace(self.first.grouping.whole(), heaviest=HEAVIEST)
+        return Setting(participation=law, local_steps=steps)
 
     @cached_property
     def identity(self) -> str:

@@ -2,10 +2,14 @@
 
 Local steps. With saturation s and the costs of a step and of a round, (1 + s / E)(c_m + c_p E) is
 least at E = sqrt(s c_m / c_p). Where the rate falls, saturation grows as the rate shrinks, so s
-counts by the rate of now over the mean rate of the rounds to come.
+counts by the rate of now over the mean rate of the rounds to come. While the loss does not fall,
+steps do not rise, and then become fewer.
 
-Groups. Where no model has been better than the best so far for a whole window, updates of single
-groups undo each other: half as many groups, of twice the clients, swing half as far.
+Shares. A client with far more data than others makes slow what all could learn, so at first none
+counts for more than a few average ones. Where that gets no further, everyone counts by its data.
+
+Groups. Where no model has been better than the best so far for two cycles, updates of single groups
+undo each other: half as many groups, of twice the clients, swing half as far.
 
 Limits. Where a total is expected to be exceeded, what it limits becomes dearer until it is not.
 """
@@ -31,8 +35,9 @@ from fedplan.participation.grouping import Grouper, Grouping
 from fedplan.participation.turns import Turns
 
 # Each is halved and doubled in `reproduction/suite.md`, with what that does to the mean bill.
-WINDOW = 2.0  # rounds that are looked at together, for each group
-OFTEN = 0.5  # rounds from one look to the next, for each group that has trained
+PATIENCE = 2.0  # rounds without a new best loss, for each group, until more clients train at once
+OFTEN = 0.25  # rounds from one look to the next, for each group that has trained
+HEAVIEST = 4.0  # clients that one counts for at most, while the loss falls
 MOVE = 2.0  # local steps change at most by this factor at a look
 DOUBT = 2.0  # how far beyond the usual range a saturation is believed: rounds can mislead
 FIRST_LOOK = 3  # with fewer rounds, what clients undo of each other does not show
@@ -47,13 +52,15 @@ class OnlineSteering:
         if problem.target_loss is None:
             raise AssertionError("an online course has a target")
         self._problem, self._grouping, self._setting = problem, grouping, setting
+        self._heaviest: float | None = HEAVIEST
         self._window = Window()
         self._forecast = Forecast(problem.target_loss, self._rate)
         self._pressure = Pressure(problem)
         self._best = (math.inf, 0)  # the best loss so far, and its round
         self._regrouped = 0  # the round of the last change of groups
+        self._pressed = 0  # the round in which a limit last made something dearer
         self._hope = 0  # the last round at which the target was within reach
-        self._next_look = FIRST_LOOK
+        self._next_look, self._pause = FIRST_LOOK, FIRST_LOOK
         self._why: list[str] = []
         self.hopeless: str | None = None
         self.decisions = [Decision.of(setting, 1, why=_BEGIN)]
@@ -71,10 +78,11 @@ class OnlineSteering:
         self._pressure.spend(record)
         self._forecast.add(record.loss)
         if record.signal is not None:
-            self._window.add(record.signal, self._setting.local_steps, self._patience)
+            self._window.add(record.signal, self._setting.local_steps, max(2, self._groups))
         if record.round >= self._next_look:
             trained = min(self._groups, record.round)
-            self._next_look = record.round + max(2, int(OFTEN * trained))
+            self._pause = max(2, int(OFTEN * trained))
+            self._next_look = record.round + self._pause
             self._look(record.round)
 
     def learn_costs(
@@ -105,8 +113,8 @@ class OnlineSteering:
 
     @property
     def _patience(self) -> int:
-        """Rounds of a window."""
-        return max(2, round(WINDOW * self._groups))
+        """Rounds without progress that are taken for bad luck."""
+        return max(2, round(PATIENCE * self._groups))
 
     @property
     def _going_well(self) -> int:
@@ -124,14 +132,17 @@ class OnlineSteering:
         last = self._pressure.last_round(round_, self._grouping)
         if last is None or self._forecast.within_reach(last):
             self._hope = round_
-            seen = arrival if round_ >= self._patience else None
-            if seen and self._pressure.rises(seen.rounds, round_, self._grouping):
+            # What dearer rounds do has to show before they become dearer still.
+            shown = round_ - self._pressed >= max(self._patience, self._pressed / 2)
+            if arrival and shown and self._pressure.rises(arrival.rounds, round_, self._grouping):
+                self._pressed = round_
                 self._regroup(self._groups, round_, "A limit would be exceeded.")
-        if self._groups > 1 and round_ - max(self._going_well, self._regrouped) >= self._patience:
-            self._regroup(self._groups // 2, round_, "The loss falls too slowly: larger groups.")
+        if round_ - max(self._going_well, self._regrouped) >= self._patience:
+            self._make_quieter(round_)
         if len(self._window):
             saturation = self._window.saturation()
-            self._set_steps(self._wanted_steps(saturation, round_))
+            wanted = self._wanted_steps(saturation, round_)
+            self._set_steps(self._held_back(wanted, round_ - self._best[1]))
         if self._groups == 1:
             self._consider_giving_up(round_, last)
         if self._setting != before:
@@ -158,6 +169,18 @@ class OnlineSteering:
         believed = min(max(saturation, RANGE[0] / DOUBT), RANGE[1] * DOUBT)
         return math.sqrt(believed * falls * per_round / per_step)
 
+    def _held_back(self, wanted: float, stalled: int) -> float:
+        """What the signal says, or less where the loss has had no new best for so many rounds.
+
+        Steps that are too many make groups undo each other's work, which the loss shows before the
+        signal of a whole cycle does. They do not rise then; after two looks they halve, and halve
+        once more at most.
+        """
+        now = self._setting.local_steps
+        if stalled >= 2 * self._pause:
+            return min(wanted, max(now / MOVE, wanted / MOVE**2))
+        return min(wanted, now) if stalled >= self._pause else wanted
+
     def _set_steps(self, wanted: float) -> None:
         now, limits = self._setting.local_steps, self._problem.limits
         bounded = min(max(wanted, now / MOVE), now * MOVE)
@@ -166,9 +189,20 @@ class OnlineSteering:
         steps = int(np.clip(round(bounded), fewest, most))
         self._setting = replace(self._setting, local_steps=steps)
 
+    def _make_quieter(self, round_: int) -> None:
+        """Everyone's data at its full weight where it was not, and half as many groups then."""
+        law = self._setting.participation
+        if isinstance(law, Turns) and law.heaviest is not None and self._problem.fleet.has_samples:
+            self._heaviest, self._regrouped = None, round_
+            self._regroup(self._groups, round_, "From now on every client counts by its data.")
+        elif self._groups > 1:
+            self._regroup(self._groups // 2, round_, "The loss falls too slowly: larger groups.")
+
     def _regroup(self, number: int, round_: int, why: str) -> None:
         """Cut the devices into at most so many groups; their credits stay with the clients."""
         priced = replace(self._problem, objective=self._pressure.objective)
+        if self._heaviest is not None:
+            priced = priced.evened(self._heaviest)
         grouper = Grouper(priced, self._setting.local_steps)
         fewest, most = grouper.range
         found = grouper.group(min(max(number, fewest, 1), most))
@@ -180,9 +214,8 @@ class OnlineSteering:
         if len(found.visits) != self._groups:
             self._regrouped = round_
         self._grouping = found
-        self._setting = replace(
-            self._setting, participation=law.continued(found.whole(), samples, round_)
-        )
+        next_ = replace(found.whole(), heaviest=self._heaviest)
+        self._setting = replace(self._setting, participation=law.continued(next_, samples, round_))
         self._why.append(why)
 
     def _consider_giving_up(self, round_: int, last: int | None) -> None:

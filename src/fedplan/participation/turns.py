@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
 from typing import ClassVar
@@ -19,7 +19,7 @@ import numpy as np
 
 from fedplan.core.fleet import FloatArray, IntArray
 from fedplan.core.plan import GroupCost
-from fedplan.core.problem import Problem
+from fedplan.core.problem import Problem, even_out
 from fedplan.core.setting import Cohort, RoundCost
 from fedplan.errors import InputError
 
@@ -31,6 +31,7 @@ class Turns:
     groups : the clients of each group, by number; nobody is in two.
     visits : how often each group trains in a cycle.
     earned : the credit of each group before round `since` + 1; 0 of a training that begins.
+    heaviest : a client counts for at most so many average ones; None: by its data, whatever it has.
 
     >>> law = Turns(groups=((0, 1, 2), (3,)), visits=(2, 1))
     >>> [law.turn(round_) for round_ in (1, 2, 3, 4)]
@@ -47,6 +48,7 @@ class Turns:
     visits: tuple[int, ...]
     earned: tuple[int, ...] = ()
     since: int = 0
+    heaviest: float | None = None
 
     def __post_init__(self) -> None:
         problems = []
@@ -116,6 +118,8 @@ class Turns:
         """Who trains in this round: a whole group, the same for every seed."""
         turn = self.turn(round_)
         clients = np.sort(self.groups[turn])
+        if self.heaviest is not None:
+            samples = even_out(samples, self.heaviest)
         scale = self.cycle / (self.visits[turn] * samples.sum())
         return Cohort(clients, samples[clients] * scale)
 
@@ -150,6 +154,8 @@ class Turns:
 
     def largest_share(self, problem: Problem) -> float:
         """That of the client with the most data for the turns that its group has."""
+        if self.heaviest is not None:
+            problem = problem.evened(self.heaviest)
         p = np.repeat(problem.data_shares, problem.fleet.count)
         most = [float(p[list(group)].max()) for group in self.groups]
         return max(share / often for share, often in zip(most, self.frequencies, strict=True))
@@ -172,7 +178,7 @@ class Turns:
             held = samples[list(group)]
             of_client[list(group)] = held / (held.sum() or 1.0) * (credit / self.cycle)
         earned = tuple(round(of_client[list(each)].sum() * next_.cycle) for each in next_.groups)
-        return Turns(groups=next_.groups, visits=next_.visits, earned=earned, since=round_)
+        return replace(next_, earned=earned, since=round_)
 
     def _credits_after(self, round_: int) -> IntArray:
         earned = np.array(self.earned or [0] * len(self.groups))

@@ -314,10 +314,11 @@ class _Model:
             round_, self._halfway,
         )  # fmt: skip
         if self._sketch is not None and self._halfway is not None:
-            self.signal = Signal(
-                whole=self._sketch(self.weights - before),
-                halfway=self._sketch(self._halfway - before),
-            )
+            with np.errstate(over="ignore", invalid="ignore"):  # a run that diverges says so itself
+                self.signal = Signal(
+                    whole=self._sketch(self.weights - before),
+                    halfway=self._sketch(self._halfway - before),
+                )
         self.trained += 1
         self._keep(setting.participation.averaged)
 

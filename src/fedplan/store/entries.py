@@ -6,7 +6,7 @@ import hashlib
 import json
 import platform
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -82,36 +82,46 @@ class RunEntry:
         """The setting that the run began with."""
         from fedplan.participation import setting_from_dict  # numpy, which lists do without
 
-        values = json.loads(self.stored_setting)
+        values = self._values
         values.pop("course", None)
         return setting_from_dict(values)
 
     @property
+    def _values(self) -> dict[str, Any]:
+        values: dict[str, Any] = json.loads(self.stored_setting)
+        return values
+
+    @property
     def identity(self) -> str:
         """Of the course that steered it; empty where it kept to its setting."""
-        return str(json.loads(self.stored_setting).get("course", ""))
+        return str(self._values.get("course", ""))
+
+    @property
+    def course(self) -> str:
+        """The name of the course that steered it; "fixed" where it kept to its setting."""
+        return self.identity.partition("/")[0] or "fixed"
 
     @property
     def law(self) -> str:
         """The name of its participation."""
-        return str(json.loads(self.stored_setting)["law"])
+        return str(self._values["law"])
 
     @property
     def clients_per_round(self) -> int | None:
         """K, where the participation has one."""
-        clients: int | None = json.loads(self.stored_setting).get("clients_per_round")
+        clients: int | None = self._values.get("clients_per_round")
         return clients
 
     @property
     def groups(self) -> int | None:
         """How many groups take turns, where they do."""
-        groups = json.loads(self.stored_setting).get("groups")
+        groups = self._values.get("groups")
         return None if groups is None else len(groups)
 
     @property
     def local_steps(self) -> int:
         """E of the setting that the run began with."""
-        return int(json.loads(self.stored_setting)["local_steps"])
+        return int(self._values["local_steps"])
 
     def to_dict(self) -> dict[str, Any]:
         """The run in texts and numbers: of its setting what tells it from others."""
@@ -120,14 +130,11 @@ class RunEntry:
             "local_steps": self.local_steps,
             "participation": self.law,
             "groups": self.groups,
-            "course": self.identity.partition("/")[0] or "fixed",
+            "course": self.course,
         }
-        rest = {
-            field.name: getattr(self, field.name)
-            for field in fields(self)
-            if field.name not in ("stored_setting", "versions")
-        }
-        return known | rest | {"versions": asdict(self.versions)}
+        rest = asdict(self)
+        del rest["stored_setting"]
+        return known | rest
 
 
 @cache

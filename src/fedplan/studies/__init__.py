@@ -1,10 +1,46 @@
-"""Studies: what to learn, how and on which devices, from a TOML file.
+"""Studies: what to learn, how and on which devices, from a TOML file; and what comes of one."""
 
-`fedplan.studies.building` makes data, simulator and runs of one; it is imported apart, for it
-brings the compiled kernels with it.
-"""
+from __future__ import annotations
 
-from fedplan.studies.config import Study
-from fedplan.studies.reading import builtin_studies, read_study
+from typing import TYPE_CHECKING
 
-__all__ = ["Study", "builtin_studies", "read_study"]
+from fedplan.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from fedplan.studies.archive import Archive as Archive
+    from fedplan.studies.archive import Progress as Progress
+    from fedplan.studies.building import Experiment as Experiment
+    from fedplan.studies.building import build_experiment as build_experiment
+    from fedplan.studies.config import Study as Study
+    from fedplan.studies.courses import make_course as make_course
+    from fedplan.studies.jobs import make_jobs as make_jobs
+    from fedplan.studies.outcome import Outcome as Outcome
+    from fedplan.studies.paper_pilots import PaperPilots as PaperPilots
+    from fedplan.studies.reading import builtin_studies as builtin_studies
+    from fedplan.studies.reading import read_study as read_study
+    from fedplan.studies.summary import RunSummary as RunSummary
+    from fedplan.studies.sweep import Cell as Cell
+    from fedplan.studies.sweep import empirical_optimum as empirical_optimum
+    from fedplan.studies.sweep import make_cells as make_cells
+    from fedplan.studies.workflow import Report as Report
+    from fedplan.studies.workflow import planned_problem as planned_problem
+    from fedplan.studies.workflow import run_pilots as run_pilots
+    from fedplan.studies.workflow import run_study as run_study
+
+# On first use, for building brings the compiled kernels with it, and reading does not.
+__getattr__, __dir__, __all__ = lazy_names(
+    __name__,
+    {
+        "archive": "Archive Progress",
+        "building": "Experiment build_experiment",
+        "config": "Study",
+        "courses": "make_course",
+        "jobs": "make_jobs",
+        "outcome": "Outcome",
+        "paper_pilots": "PaperPilots",
+        "reading": "builtin_studies read_study",
+        "summary": "RunSummary",
+        "sweep": "Cell empirical_optimum make_cells",
+        "workflow": "Report planned_problem run_pilots run_study",
+    },
+)

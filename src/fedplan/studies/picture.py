@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import math
+
 from fedplan.errors import InputError
 from fedplan.figures import (
     Figure,
+    TurnBill,
     convergence_data,
     study_figure_data,
     sweep_figure_data,
 )
 from fedplan.figures.study import Paid
+from fedplan.figures.turn_bills import bill_panels
 from fedplan.figures.turns import MOST_ROUNDS
 from fedplan.participation import Turns
 from fedplan.studies.building import Experiment
+from fedplan.studies.compare import Comparison
 from fedplan.studies.outcome import Outcome, decisions_of
 from fedplan.studies.recalling import Recalled
 from fedplan.studies.sweep import Sweep
@@ -91,6 +96,29 @@ def sweep_figure(sweep: Sweep, name: str, note: str = "") -> Figure:
         name=name,
         note=note,
     )
+
+
+def comparison_figure(comparison: Comparison, name: str, unit: str) -> Figure | None:
+    """The bill of every course that trained, the one they are held against first."""
+    rows = sorted(comparison.rows, key=lambda row: row.course != comparison.against)
+    bills = [
+        TurnBill(
+            name=row.course
+            if row.arrived
+            else f"{row.course} ({row.reached} of {row.seeds} arrived)",
+            rounds=row.rounds,
+            time_s=row.time_s,
+            energy_j=row.energy_j,
+            cost=row.cost,
+        )
+        for row in rows
+        if math.isfinite(row.cost)
+    ]
+    if not bills:
+        return None
+    panels = bill_panels(bills, unit)
+    title = f"{name}: all in, from the first round on"
+    return Figure(title=title, rows=(panels,), size=(11.5, panels[0].height + 0.5))
 
 
 def recalled_figure(found: Recalled) -> Figure:

@@ -58,6 +58,11 @@ class Recalled:
         return entry.name if isinstance(entry, StudyEntry) else entry.fingerprint[:12]
 
     @property
+    def status(self) -> str | None:
+        """How the study ended; None where it was not one that `fedplan run` began."""
+        return None if self.outcome is None else self.outcome.status
+
+    @property
     def configuration(self) -> dict[str, Any]:
         """What the study file said, every key; empty where there was none."""
         return self.entry.configuration if isinstance(self.entry, StudyEntry) else {}

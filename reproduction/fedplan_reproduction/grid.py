@@ -6,20 +6,20 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fedplan.core.fleet import Fleet
-from fedplan.core.objective import Objective
+from fedplan import Fleet, Objective, uniform
 from fedplan.core.records import RunRecord
 from fedplan.figures import TotalTime
-from fedplan.participation import uniform
 from fedplan.simulation import Clock
-from fedplan.studies.archive import Archive, Progress
-from fedplan.studies.building import Experiment
-from fedplan.studies.grid import Grid
-from fedplan.studies.jobs import make_jobs
-from fedplan.studies.reproduction.design import Design
-from fedplan.studies.summary import RunSummary
-from fedplan.studies.sweep import make_cells
-from fedplan.studies.workflow import planned_problem
+from fedplan.studies import (
+    Archive,
+    Experiment,
+    Progress,
+    RunSummary,
+    make_cells,
+    make_jobs,
+    planned_problem,
+)
+from fedplan_reproduction.design import Design
 
 AS_IT_IS = 1.0
 COMM_FACTORS = (0.25, AS_IT_IS, 4.0)  # communication costs this many times the study's
@@ -74,8 +74,9 @@ def train_grid(
         is_shown = run.clients_per_round == shown_clients or run.local_steps == design.shown_steps
         return prices, run if is_shown else None
 
-    grid = Grid(clients_per_round=tuple(many), local_steps=design.local_steps)
-    jobs = make_jobs([uniform(*pair) for pair in grid.pairs], seeds)
+    # The longest runs first, so that they are not left for the end.
+    settings = [uniform(k, e) for e in reversed(design.local_steps) for k in many]
+    jobs = make_jobs(settings, seeds)
     taken = archive.map_all(jobs, experiment.stop, take, progress=progress)
     return TrainedGrid(
         summaries={factor: [prices[factor] for prices, _ in taken] for factor in COMM_FACTORS},

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from fedplan.convergence.pilots import Pilot
-from fedplan.tables import read_pilots
+from fedplan import Pilot, read_pilots
 
 _TABLE_1 = Path(__file__).parent / "published"
 

@@ -9,18 +9,22 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fedplan.errors import InputError
+from fedplan import InputError
 from fedplan.store import Store
-from fedplan.studies.archive import Progress
-from fedplan.studies.building import Experiment, build_experiment
-from fedplan.studies.config import Study
-from fedplan.studies.reading import read_study
-from fedplan.studies.reproduction.checks import Check, check_theory
-from fedplan.studies.reproduction.design import Design, design_of
-from fedplan.studies.reproduction.grid import TrainedGrid, train_grid
-from fedplan.studies.reproduction.table1 import Row, measure_table1, table_of
-from fedplan.studies.reproduction.weights import Priced, price_plans
-from fedplan.studies.workflow import Report, planned_problem
+from fedplan.studies import (
+    Experiment,
+    Progress,
+    Report,
+    Study,
+    build_experiment,
+    planned_problem,
+    read_study,
+)
+from fedplan_reproduction.checks import Check, check_theory
+from fedplan_reproduction.design import Design, design_of
+from fedplan_reproduction.grid import TrainedGrid, train_grid
+from fedplan_reproduction.table1 import Row, measure_table1, table_of
+from fedplan_reproduction.weights import Priced, price_plans
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -66,7 +70,7 @@ def prepare(
         raise InputError("seeds of a reproduction are given as --seeds N, not as seeds=N.")
     experiment = build_experiment(study)
     target_loss = planned_problem(experiment).target_loss or 0.0
-    table_of(study.planning)  # refuses a study without pairs before anything is trained
+    table_of(study)  # refuses a study without pairs before anything is trained
     first = study.training.first_seed
     return Prepared(
         setup=setup,

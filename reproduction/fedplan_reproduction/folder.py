@@ -7,14 +7,14 @@ import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from fedplan import InputError
 from fedplan.atomic import draft_of
-from fedplan.errors import InputError
 from fedplan.figures import Figure, convergence_data, save_figure, total_time_data
-from fedplan.studies.reproduction.grid import TrainedGrid
-from fedplan.studies.reproduction.page import page_text
-from fedplan.studies.reproduction.reproduce import Reproduction
-from fedplan.studies.reproduction.table1 import Row
-from fedplan.studies.reproduction.weights import weights_figure
+from fedplan_reproduction.grid import TrainedGrid
+from fedplan_reproduction.page import page_text
+from fedplan_reproduction.reproduce import Reproduction
+from fedplan_reproduction.table1 import Row
+from fedplan_reproduction.weights import weights_figure
 
 CURVES_OVER_STEPS, CURVES_OVER_CLIENTS = "curves-steps.png", "curves-clients.png"
 TIMES, WEIGHTS = "times.png", "weights.png"

@@ -6,14 +6,10 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from fedplan import InputError, uniform
 from fedplan.core.records import Stop
-from fedplan.errors import InputError
-from fedplan.participation import uniform
-from fedplan.studies.archive import Archive, Progress
-from fedplan.studies.building import Experiment
-from fedplan.studies.jobs import make_jobs
-from fedplan.studies.keys import PlanningTable
-from fedplan.studies.reproduction.published import published_pilots
+from fedplan.studies import Archive, Experiment, Progress, Study, make_jobs
+from fedplan_reproduction.published import published_pilots
 
 MARGIN, MARGIN_ROUNDS = 0.1, 3.0  # within either of them counts as reproduced
 
@@ -100,7 +96,7 @@ def measure_table1(
     progress: Progress | None = None,
 ) -> list[Row]:
     """Train every pair of the study's [planning] to its lower loss, with each seed."""
-    pairs, upper, lower = table_of(experiment.study.planning)
+    pairs, upper, lower = table_of(experiment.study)
     stop = Stop(max_rounds=experiment.stop.max_rounds, target_loss=lower)
     jobs = make_jobs([uniform(*pair) for pair in pairs], seeds)
     runs = archive.run_all(jobs, stop, progress=progress)
@@ -124,8 +120,9 @@ def measure_table1(
     return rows
 
 
-def table_of(planning: PlanningTable) -> tuple[list[tuple[int, int]], float, float]:
+def table_of(study: Study) -> tuple[list[tuple[int, int]], float, float]:
     """Pairs and the two losses of a study."""
+    planning = study.planning
     if planning.pairs is None or planning.upper_loss is None or planning.lower_loss is None:
         raise InputError("Table I needs pairs, upper-loss and lower-loss in [planning].")
     # A pair twice is one pair.

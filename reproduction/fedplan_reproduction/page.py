@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from fedplan.core.objective import WEIGHTED
-from fedplan.studies.report import markdown_table
-from fedplan.studies.reproduction.grid import AS_IT_IS, TIME, TrainedGrid
-from fedplan.studies.reproduction.published import FIGURES
-from fedplan.studies.reproduction.reproduce import Reproduction
-from fedplan.studies.reproduction.weights import FEDPLAN, PAPER, Priced
-from fedplan.studies.sweep import Cell, make_cells
+from fedplan.studies import Cell, make_cells
+from fedplan_reproduction.grid import AS_IT_IS, TIME, TrainedGrid
+from fedplan_reproduction.published import FIGURES
+from fedplan_reproduction.reproduce import Reproduction
+from fedplan_reproduction.weights import FEDPLAN, PAPER, Priced
 
 
 def page_text(made: Reproduction, *, command: str, pictures: Sequence[str]) -> str:
@@ -45,7 +43,7 @@ def _rest(made: Reproduction, pictures: Sequence[str]) -> list[str]:
         "cost of real training, with the slowest device of every round. Differences within two "
         "standard errors count as none; a setting that does not arrive with every seed in the "
         "rounds allowed counts as infinitely dear.",
-        markdown_table(
+        _table(
             ("", "statement", "", "numbers"),
             ((one.source, one.statement, f"**{one.verdict}**", one.numbers) for one in made.checks),
         ),
@@ -81,6 +79,17 @@ def cautions(made: Reproduction) -> list[str]:
         words = ", ".join(f"`{text}`" for text in prepared.overrides)
         found.append(f"With changes: {words}.")
     return found
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(map(_cell, line)) + " |" for line in lines)
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,.4g}" if isinstance(value, float) else str(value)
 
 
 def _table1_summary(made: Reproduction) -> str:
@@ -151,7 +160,7 @@ def _weight_summary(priced: Sequence[Priced]) -> list[str]:
 
 def _table1(made: Reproduction) -> str:
     upper, lower = made.table1[0].upper.loss, made.table1[0].lower.loss
-    return markdown_table(
+    return _table(
         (
             "K, E",
             f"paper: {upper:g}",
@@ -187,12 +196,12 @@ def _figures(made: Reproduction, pictures: Sequence[str]) -> list[str]:
             "first on counted, and with the paper's plan, whose pilots are not. The best of the "
             "grid is chosen by half of the seeds, and all are priced by the other half. fedplan "
             "lets groups take turns, which no setting of the grid does.",
-            markdown_table(
+            _table(
                 (
                     "energy weight",
                     "method",
                     "K, E",
-                    f"cost ({WEIGHTED})",
+                    f"cost ({TIME.unit})",
                     "cost / best",
                     "seconds",
                     "joules",

@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fedplan import InputError
 from fedplan.cli.options import download_option, quiet_option, store_options, verbose_option
-from fedplan.cli.output import check_folder, console, note_kept, print_json, seconds
-from fedplan.cli.preparing import compile_kernels, fetch_data
+from fedplan.cli.output import note_kept, print_json, print_table, print_text
 from fedplan.cli.progress import step_bar
-from fedplan.errors import InputError
+from fedplan.cli.text import seconds
+from fedplan.cli.training import compile_kernels, fetch_data
 
 if TYPE_CHECKING:
-    from fedplan.studies.reproduction import Reproduction
-    from fedplan.studies.reproduction.table1 import Cell
-    from fedplan.studies.reproduction.weights import Priced
+    from fedplan_reproduction.reproduce import Reproduction
+    from fedplan_reproduction.table1 import Cell
+    from fedplan_reproduction.weights import Priced
 
 _SETUPS = ("setup1", "setup2", "setup3")
 
@@ -69,7 +70,8 @@ def reproduce(
     _check_folders(output, folders)
 
     from fedplan.store import Store
-    from fedplan.studies import reproduction
+    from fedplan_reproduction import reproduce as reproduction
+    from fedplan_reproduction.folder import write_folder
 
     studies = [reproduction.study_of(name, overrides, quick=quick) for name in setups]
     if download:
@@ -86,11 +88,11 @@ def reproduce(
             compile_kernels(one.experiment, quiet=quiet)
             with step_bar(quiet=quiet) as progress:
                 made = reproduction.reproduce(one, store, table_only=table_only, report=progress)
-            reproduction.write_folder(made, folder, command=_command())
+            write_folder(made, folder, command=_command())
             if output_format == "json":
                 answers.append(_as_json(made, folder))
             else:
-                _print_table(made, folder)
+                _print(made, folder)
     if output_format == "json":
         print_json({"success": True, "setups": answers})
 
@@ -103,7 +105,10 @@ def _folder(output: str | None, setup: str, *, alone: bool) -> Path:
 
 def _check_folders(output: str | None, folders: list[Path]) -> None:
     """Refuse a place that cannot be written before any work is done."""
-    check_folder(output)
+    if output is not None and not Path(output).resolve().parent.is_dir():
+        raise InputError(
+            f"there is no folder {Path(output).parent} to write {output} into. Make it."
+        )
     for folder in (*folders, *([Path(output)] if output else [])):
         if folder.exists() and not folder.is_dir():
             raise InputError(f"{folder} is a file, and must be a folder. Give another --output.")
@@ -139,7 +144,7 @@ def _priced_json(one: Priced) -> dict[str, Any]:
 
 
 def _as_json(made: Reproduction, folder: Path) -> dict[str, Any]:
-    from fedplan.studies.reproduction.page import best_time, cautions, summary
+    from fedplan_reproduction.page import best_time, cautions, summary
 
     best = None if made.grid is None else best_time(made.grid)
     return {
@@ -180,33 +185,27 @@ def _as_json(made: Reproduction, folder: Path) -> dict[str, Any]:
     }
 
 
-def _print_table(made: Reproduction, folder: Path) -> None:
-    from rich.table import Table
+def _print(made: Reproduction, folder: Path) -> None:
+    from fedplan_reproduction.page import cautions, summary
 
-    from fedplan.studies.reproduction.page import cautions, summary
+    def published(cell: Cell) -> str:
+        return "-" if cell.published is None else f"{cell.published:g}"
 
-    out = console()
     first = made.table1[0]
-    table = Table(box=None, title=f"{made.prepared.setup}: rounds", title_justify="left")
     upper, lower = f"{first.upper.loss:g}", f"{first.lower.loss:g}"
-    for name in ("K, E", f"paper: {upper}", "ours", f"paper: {lower}", "ours", "reproduces"):
-        table.add_column(name, justify="right")
-    for row in made.table1:
-        published = (
-            "-" if cell.published is None else f"{cell.published:g}"
-            for cell in (row.upper, row.lower)
+    head = ("K, E", f"paper: {upper}", "ours", f"paper: {lower}", "ours", "reproduces")
+    rows = (
+        (
+            f"{row.clients_per_round}, {row.local_steps}",
+            published(row.upper),
+            str(row.upper),
+            published(row.lower),
+            str(row.lower),
+            {True: "yes", False: "no", None: "-"}[row.is_close],
         )
-        setting = f"{row.clients_per_round}, {row.local_steps}"
-        verdict = {True: "yes", False: "no", None: "-"}[row.is_close]
-        table.add_row(
-            setting, next(published), str(row.upper), next(published), str(row.lower), verdict
-        )
-    out.print(table)
-    out.print()
-    for line in [*cautions(made), *summary(made)]:
-        out.print(f"- {line}", markup=False)
-    out.print()
-    out.print(
-        f"Seeds: {len(made.prepared.seeds)}; {seconds(made.took_s)}: {folder / 'README.md'}",
-        markup=False,
+        for row in made.table1
     )
+    print_table(head, rows, title=f"{made.prepared.setup}: rounds", below=False)
+    print_text("\n".join(f"- {line}" for line in [*cautions(made), *summary(made)]))
+    took = seconds(made.took_s)
+    print_text(f"Seeds: {len(made.prepared.seeds)}; {took}: {folder / 'README.md'}")

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from fedplan.studies import read_study
-from fedplan.studies.reproduction import DESIGNS, SETUPS, published_pilots
-from fedplan.studies.reproduction.checks import check_theory
-from fedplan.studies.reproduction.design import QUICK_DESIGNS
-from fedplan.studies.reproduction.grid import COMM_FACTORS, TrainedGrid
-from fedplan.studies.summary import RunSummary
+from fedplan.studies import RunSummary, read_study
+from fedplan_reproduction.checks import check_theory
+from fedplan_reproduction.design import DESIGNS, QUICK_DESIGNS, SETUPS
+from fedplan_reproduction.grid import COMM_FACTORS, TrainedGrid
+from fedplan_reproduction.published import published_pilots
 
 
 @pytest.mark.parametrize("setup", SETUPS)

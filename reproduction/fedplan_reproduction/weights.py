@@ -6,19 +6,24 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from fedplan import Objective, uniform
 from fedplan.core.course import Course
-from fedplan.core.objective import Objective
 from fedplan.figures import Figure, MethodCosts, cost_against_weight_data
-from fedplan.participation import uniform
 from fedplan.simulation import Job
-from fedplan.studies.archive import Archive
-from fedplan.studies.building import Experiment
-from fedplan.studies.courses import ONLINE, make_course
-from fedplan.studies.paper_pilots import PaperPilots
-from fedplan.studies.reproduction.grid import AS_IT_IS, TrainedGrid
-from fedplan.studies.summary import RunSummary
-from fedplan.studies.sweep import Cell, empirical_optimum, make_cells
-from fedplan.studies.workflow import Report, planned_problem, run_pilots
+from fedplan.studies import (
+    Archive,
+    Cell,
+    Experiment,
+    PaperPilots,
+    Report,
+    RunSummary,
+    empirical_optimum,
+    make_cells,
+    make_course,
+    planned_problem,
+    run_pilots,
+)
+from fedplan_reproduction.grid import AS_IT_IS, TrainedGrid
 
 FEDPLAN, PAPER, BEST = "fedplan", "paper", "best measured"
 
@@ -63,7 +68,7 @@ def price_plans(
         objective = Objective.weighted(weight)
         best = empirical_optimum(runs, objective)
         weighted = replace(experiment, objective=objective)
-        course = make_course(ONLINE, planned_problem(weighted))
+        course = make_course("online", planned_problem(weighted))
         made = _train(experiment, archive, course, checking, report)
         found.append(_priced(weight, FEDPLAN, None, made, best))
         setting = _paper_setting(weighted, archive, report)

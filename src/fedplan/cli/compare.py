@@ -1,0 +1,108 @@
+"""`fedplan compare`: several courses on one study, and what each costs all in."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import click
+
+from fedplan.cli import text
+from fedplan.cli.output import draw, print_json, print_table, print_text
+from fedplan.cli.progress import step_bar
+from fedplan.cli.training import Asked, asks, compile_kernels
+
+if TYPE_CHECKING:
+    from fedplan.studies.building import Experiment
+    from fedplan.studies.compare import Compared, Comparison
+
+
+@click.command()
+@asks()
+@click.option(
+    "--course",
+    "courses",
+    multiple=True,
+    metavar="COURSE",
+    help="online, fixed, paper, a rule of others, a pair such as K=10,E=20, or best-fixed; again "
+    "for more.",
+)
+@click.option("--seeds", type=int, metavar="N", help="Runs of each; without it as the study says.")
+def compare(asked: Asked, courses: tuple[str, ...], seeds: int | None) -> None:
+    """Train a study as several courses would, and hold their whole bills against each other.
+
+    A course is what decides who trains when, and for how many local steps: fedplan's own (online),
+    one setting (fixed), the paper's procedure (paper), the rules of others (fedtune, adacomm,
+    adaptive-tau, oort, infocom22), a given pair (K=10,E=20), or the cheapest pair of the grid that
+    `fedplan sweep` tries (best-fixed: chosen by these very seeds, and trying the grid is not on its
+    bill, so it is what no course can know). Without --course it is online, all rules of others, and
+    paper where the study has its pairs.
+
+    The bill has every round, pilots included. All are held against the cheapest pair among them,
+    or else against the first. Runs are kept in the store as they end: the same command after an
+    interruption goes on where it was, and one with more courses or seeds trains only those.
+
+    STUDY is a study file (TOML) or one that is built in: demo, setup1, setup2, setup3. KEY=VALUE
+    takes the place of what it says.
+
+    \b
+    Examples:
+      fedplan compare demo
+      fedplan compare demo --course online --course oort --course K=5,E=20 --seeds 3
+      fedplan compare setup3 energy-weight=0.5 --course online --course paper --plot bills.png
+      fedplan compare study.toml --course best-fixed --course online --format json
+
+    Exit codes: 0 some course reached the target with every seed, 1 none did, 2 wrong input.
+    """
+    from fedplan.studies.compare import compare_courses, read_entrants
+    from fedplan.studies.picture import comparison_figure
+
+    entrants = asked.read(lambda: read_entrants(asked.study, asked.overrides, courses, seeds))
+    experiment = asked.build(entrants[0].study)
+    with asked.open_store() as store:
+        compile_kernels(experiment, quiet=asked.quiet)
+        with step_bar(quiet=asked.quiet) as progress:
+            result = compare_courses(experiment, entrants, store, report=progress)
+    name, unit = experiment.study.name, experiment.objective.unit
+    draw(asked.plot, lambda: comparison_figure(result, name, unit), otherwise="nothing was trained")
+    arrived = any(row.arrived for row in result.rows)
+    if asked.output_format == "json":
+        print_json(
+            {
+                "success": arrived,
+                "study": name,
+                "target_loss": experiment.stop.target_loss,
+                "unit": unit,
+                "against": result.against,
+                "courses": [asdict(row) for row in result.rows],
+            }
+        )
+    else:
+        _print(experiment, result)
+    if not arrived:
+        raise click.exceptions.Exit(1)
+
+
+def _print(experiment: Experiment, result: Comparison) -> None:
+    cost = f"cost ({experiment.objective.unit})"
+    head = ("course", "arrived", "rounds", "time", "energy", cost, "against")
+    print_table(head, map(_cells, result.rows), left=("course",), below=False)
+    end = f"the loss {experiment.stop.target_loss:g}"
+    print_text(f"All in, from the first round to {end}; against {result.against}.")
+    failed = (row for row in result.rows if not row.arrived and row.message)
+    print_text(*(f"{row.course}: {row.message}" for row in failed))
+
+
+def _cells(row: Compared) -> tuple[str, ...]:
+    first = row.course, f"{row.reached} of {row.seeds}"
+    if math.isnan(row.cost):
+        return first
+    return (
+        *first,
+        text.amount(row.rounds),
+        text.seconds(row.time_s),
+        text.joules(row.energy_j),
+        text.with_error(row.cost, row.cost_error),
+        "-" if row.ratio is None else text.difference(row.ratio),
+    )

@@ -1,0 +1,250 @@
+"""What is asked of a plan: devices, what is known of convergence, prices and limits, checked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from fedplan.cli.options import LIMITS, PRICES
+from fedplan.cli.output import check_file
+from fedplan.errors import Collector, InputError
+
+if TYPE_CHECKING:
+    from fedplan.convergence.bound import Bound
+    from fedplan.convergence.estimation import Estimate, Method
+    from fedplan.convergence.pilots import Pilot
+    from fedplan.convergence.saturation import Saturation
+    from fedplan.core.constraints import Constraints
+    from fedplan.core.fleet import Fleet
+    from fedplan.core.objective import Prices
+    from fedplan.core.problem import Problem
+
+    Knowledge = Bound | Estimate | Saturation
+
+_KNOWN = ("ratio", "bound", "pilots_file")  # each tells how many rounds a (K, E) needs
+_RELATIVE = "b0 = 1 and a target gap of 1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """What the options describe, read and checked."""
+
+    problem: Problem
+    knowledge: Knowledge
+    participation: str
+    pilots: tuple[Pilot, ...]  # those that the knowledge comes from, where it does
+    target_gap: float
+    relative_to: str | None  # what "rounds" are relative to, where they are not absolute
+    prices: Prices | None
+
+    @property
+    def of_what(self) -> str:
+        """What is added to the name of a total that is not the one to a target."""
+        if self.relative_to is None:
+            return ""
+        return " (pilots' descent)" if self.pilots else " (relative)"
+
+
+def is_nothing_given(options: dict[str, Any]) -> bool:
+    """Whether no option of `problem_options` was used."""
+    names = ("fleet_file", *_KNOWN, "target_gap")
+    return not options["example"] and all(options[name] is None for name in names)
+
+
+def read_request(options: dict[str, Any], plot: str | None) -> Request:
+    """Read files, bound, weights and limits; every problem of all of them is raised together.
+
+    A command with `law_options` needs no bound.
+    """
+    from fedplan.core.objective import Objective
+    from fedplan.core.problem import Problem
+
+    collector = Collector()
+    collector.attempt(lambda: check_file(plot))
+    fleet = _read_fleet(options, collector)
+    constraints = _read_limits(options, fleet, collector)
+    prices = _read_prices(options, collector)
+    pilots = _read_pilots(options, fleet, collector)
+    has_bound = options["example"] or any(options[name] is not None for name in _KNOWN)
+    gap, relative_to = 1.0, None
+    knowledge: Knowledge | None
+    if "participation" in options and not has_bound:
+        knowledge = _read_saturation(options, collector)
+    else:
+        knowledge, gap, relative_to = _read_bound(options, fleet, pilots, collector)
+    law = options.get("participation") or ("uniform" if has_bound else "turns")
+    _check_together(options, law, knowledge, constraints, collector, has_bound=has_bound)
+    collector.finish()
+    if fleet is None or knowledge is None or constraints is None:
+        raise AssertionError("a missing part is always a noted problem")
+    weighted = Objective.weighted(options.get("energy_weight") or 0.0)
+    return Request(
+        problem=Problem(
+            fleet=fleet, objective=prices.objective() if prices else weighted, limits=constraints
+        ),
+        knowledge=knowledge,
+        participation=law,
+        pilots=tuple(pilots or ()),
+        target_gap=gap,
+        relative_to=relative_to,
+        prices=prices,
+    )
+
+
+def _read_limits(
+    options: dict[str, Any], fleet: Fleet | None, collector: Collector
+) -> Constraints | None:
+    from fedplan.core.constraints import Constraints
+
+    given = {name: options[name] for name in LIMITS if options.get(name) is not None}
+    constraints = collector.attempt(lambda: Constraints(**given))
+    if fleet is not None and constraints is not None:
+        collector.attempt(lambda: constraints.clients_range(len(fleet)))
+    return constraints
+
+
+def _read_prices(options: dict[str, Any], collector: Collector) -> Prices | None:
+    from fedplan.core.objective import Objective, Prices
+
+    weight = options.get("energy_weight")
+    given = {PRICES[name][0]: options[name] for name in PRICES if options.get(name) is not None}
+    if weight is not None:
+        collector.attempt(lambda: Objective.weighted(weight))
+        if given:
+            collector.add("give --energy-weight or prices, not both.")
+    return collector.attempt(lambda: Prices(**given)) if given else None
+
+
+def _check_together(
+    options: dict[str, Any],
+    law: str,
+    knowledge: Knowledge | None,
+    constraints: Constraints | None,
+    collector: Collector,
+    *,
+    has_bound: bool,
+) -> None:
+    """Note what does not go with what."""
+    from fedplan.convergence.bound import Bound
+    from fedplan.planning.making import law_problems
+    from fedplan.planning.steps import steps_range
+    from fedplan.planning.uniform_plan import method_problems
+
+    for name, flag in (("saturation", "--saturation"), ("full_rounds", "--rounds")):
+        if has_bound and options.get(name) is not None:
+            collector.add(f"{flag} is for plans without a bound. Leave one of them out.")
+    problems = [*law_problems(law, options.get("method"), has_bound=has_bound)]
+    if constraints is not None and "method" in options and law == "uniform" and has_bound:
+        problems += method_problems(
+            options["method"],
+            constraints,
+            robust_possible=options["pilots_file"] is not None,
+            regret_quantile=options["regret_quantile"],
+        )
+    for problem in problems:
+        collector.add(problem)
+    if isinstance(knowledge, Bound) and constraints is not None:
+        collector.attempt(lambda: steps_range(constraints, knowledge))
+
+
+def _read_saturation(options: dict[str, Any], collector: Collector) -> Saturation | None:
+    from fedplan.convergence.saturation import RANGE, ROUNDS, Saturation
+
+    if options["target_gap"] is not None:
+        collector.add("--target-gap goes with --bound: without a bound there is no gap.")
+    rounds = options["full_rounds"]
+    if rounds is not None and not 0 < rounds < float("inf"):
+        collector.add(f"`rounds > 0 and finite` must hold, but got rounds={rounds}.")
+        rounds = None
+    low, high = options["saturation"] or RANGE
+    # With as many steps as the saturation has, all clients need twice the fewest rounds.
+    fewest = ROUNDS if rounds is None else rounds / 2
+    return collector.attempt(lambda: Saturation.within(low, high, rounds=fewest))
+
+
+def _read_fleet(options: dict[str, Any], collector: Collector) -> Fleet | None:
+    from fedplan.planning.example import example_fleet
+    from fedplan.tables import read_fleet
+
+    path = options["fleet_file"]
+    if path is not None and options["example"]:
+        collector.add("give --fleet or --example, not both: the example's bound is its own.")
+    if path is not None:
+        return collector.attempt(lambda: read_fleet(path))
+    if options["example"]:
+        return example_fleet()
+    collector.add("--fleet is missing. Give a fleet.csv, or try --example.")
+    return None
+
+
+def _read_pilots(
+    options: dict[str, Any], fleet: Fleet | None, collector: Collector
+) -> list[Pilot] | None:
+    from fedplan.tables import read_pilots
+
+    path, num_clients = options["pilots_file"], None if fleet is None else len(fleet)
+    if path is None:
+        return None
+    return collector.attempt(lambda: read_pilots(path, num_clients=num_clients))
+
+
+def _read_bound(
+    options: dict[str, Any],
+    fleet: Fleet | None,
+    pilots: list[Pilot] | None,
+    collector: Collector,
+) -> tuple[Bound | Estimate | None, float, str | None]:
+    from fedplan.convergence.bound import Bound, target_gap_problems
+    from fedplan.convergence.estimation import estimate_bound
+    from fedplan.convergence.pilots import DESCENT
+    from fedplan.planning.example import EXAMPLE_BOUND
+
+    given = [name for name in _KNOWN if options[name] is not None]
+    if len(given) > 1 or not (given or options["example"]):
+        collector.add("give exactly one of --ratio, --bound and --pilots (or try --example).")
+        return None, 1.0, None
+    gap = options["target_gap"]
+    if gap is not None and options["bound"] is None:
+        collector.add("--target-gap goes with --bound: the others are in relative units.")
+    for problem in target_gap_problems(gap) if gap is not None else []:
+        collector.add(problem)
+    if options["ratio"] is not None:
+        bound = collector.attempt(lambda: Bound.from_ratio(options["ratio"]))
+        return bound, 1.0, _RELATIVE
+    if options["bound"] is not None:
+        parsed = collector.attempt(lambda: parse_bound(options["bound"]))
+        return parsed, 1.0 if gap is None else gap, None if gap else "a target gap of 1"
+    if options["pilots_file"] is None:
+        return EXAMPLE_BOUND, 1.0, _RELATIVE
+    if pilots is None or fleet is None:
+        return None, 1.0, None
+    # The paper's method is the whole of Algorithm 2, its averaging over pairs included.
+    how: Method = "pairwise" if options.get("method") == "paper" else "joint"
+    estimate = collector.attempt(lambda: estimate_bound(pilots, len(fleet), method=how))
+    if estimate is not None and not estimate.success:
+        collector.add(f"there is no bound to plan with. {estimate.message}")
+    return estimate, 1.0, DESCENT
+
+
+def parse_bound(text: str) -> Bound:
+    """A bound written a0=..,b0=..[,c0=..].
+
+    >>> parse_bound("a0=3750, b0=1, c0=26")
+    Bound(a0=3750.0, b0=1.0, c0=26.0)
+    """
+    from fedplan.convergence.bound import Bound
+
+    values: dict[str, float] = {}
+    for part in text.split(","):
+        name, _, number = (piece.strip() for piece in part.partition("="))
+        try:
+            values[name] = float(number)
+        except ValueError:
+            name = ""
+        if name not in ("a0", "b0", "c0") or text.replace(" ", "").count(f"{name}=") > 1:
+            raise InputError(
+                f"--bound must look like a0=3750,b0=1,c0=26 (c0 optional), but got {text!r}."
+            )
+    if not {"a0", "b0"} <= values.keys():
+        raise InputError(f"--bound needs both a0 and b0, but got {text!r}.")
+    return Bound(a0=values["a0"], b0=values["b0"], c0=values.get("c0"))

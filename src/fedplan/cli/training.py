@@ -1,0 +1,198 @@
+"""Training: what commands that train are asked, and the steps they share.
+
+Read the study, fetch and build, compile; on the simulator, or on the nodes of a federation.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from fedplan.cli.options import (
+    Command,
+    download_option,
+    output_options,
+    quiet_option,
+    stack,
+    store_option,
+    verbose_option,
+)
+from fedplan.cli.output import check_file, note_kept
+from fedplan.cli.progress import byte_bar, notice
+from fedplan.errors import Collector, InputError
+
+if TYPE_CHECKING:
+    from fedplan.store import Store
+    from fedplan.studies.building import Experiment
+    from fedplan.studies.config import Study
+    from fedplan.studies.grid import SweptStudy
+
+T = TypeVar("T")
+_COMPILING = "Compiling kernels for this machine (once, about {} s) ..."
+_COMPILE_TIMES_S = {"logistic": 10, "lenet5": 20}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What every command that trains is asked: the study, and what to do beside training it."""
+
+    study: str
+    overrides: tuple[str, ...]
+    output_format: str
+    plot: str | None
+    download: bool
+    quiet: bool
+    store_url: str = ""
+
+    def read(self, read: Callable[[], T], *checks: Callable[[], None]) -> T:
+        """What `read` gives, if all checks pass too; every problem is said at once."""
+        collector = Collector()
+        for check in (*checks, lambda: check_file(self.plot)):
+            collector.attempt(check)
+        found = collector.attempt(read)
+        collector.finish()
+        if found is None:
+            raise AssertionError("what cannot be read is a noted problem")
+        return found
+
+    def build(self, study: Study, *, federation: str | None = None) -> Experiment:
+        """The study's experiment, its data fetched first where that was asked for."""
+        from fedplan.studies.building import build_experiment
+
+        if self.download:
+            fetch_data([study], quiet=self.quiet)
+        return build_experiment(study, federation=federation)
+
+    def open_store(self) -> Store:
+        """The store, which keeps runs from here on."""
+        from fedplan.store import Store
+
+        note_kept(self.store_url)
+        return Store(self.store_url)
+
+
+def asks(*, default: str | None = None, stores: bool = True) -> Callable[[Command], Command]:
+    """STUDY, KEY=VALUE and the options of `Asked`, which is the command's first argument.
+
+    default : the study where none is named: KEY=VALUE may come first then.
+    """
+
+    def decorate(function: Command) -> Command:
+        @functools.wraps(function)
+        def command(study: str, overrides: tuple[str, ...], **options: Any) -> Any:
+            if default is not None:
+                study, overrides = named_study(study, overrides, default)
+            own = {name: options.pop(name) for name in Asked.__slots__ if name in options}
+            return function(Asked(study=study, overrides=overrides, **own), **options)
+
+        metavar = "STUDY" if default is None else "[STUDY]"
+        required: dict[str, Any] = {} if default is None else {"default": default}
+        return stack(
+            click.argument("study", metavar=metavar, **required),
+            click.argument("overrides", metavar="[KEY=VALUE]...", nargs=-1),
+            *([store_option] if stores else []),
+            output_options,
+            download_option,
+            quiet_option,
+            *([verbose_option] if stores else []),
+        )(command)
+
+    return decorate
+
+
+def named_study(
+    first: str, overrides: tuple[str, ...], default: str = "demo"
+) -> tuple[str, tuple[str, ...]]:
+    """The study and its overrides: where the first word is an override, it is the default study.
+
+    >>> named_study("rounds=9", ()), named_study("lr=0.1/study.toml", ())
+    (('demo', ('rounds=9',)), ('lr=0.1/study.toml', ()))
+    """
+    if "=" in first and not first.endswith(".toml"):
+        return default, (first, *overrides)
+    return first, overrides
+
+
+def fetch_data(studies: Iterable[Study], *, quiet: bool) -> None:
+    """Fetch MNIST where a study learns it, with a bar."""
+    if any(study.task.data == "mnist" for study in studies):
+        from fedplan.tasks import fetch_mnist
+
+        with byte_bar("Downloading MNIST", quiet=quiet) as progress:
+            fetch_mnist(progress=progress)
+
+
+def compile_kernels(experiment: Experiment, *, quiet: bool) -> None:
+    """Compile what its runs need, and say so where it takes a while.
+
+    Not part of `build`: a store that cannot be written is better refused before.
+    """
+    with compiling(experiment.study, quiet=quiet):
+        experiment.simulator.warm_up()
+
+
+def compiling(study: Study, *, quiet: bool) -> AbstractContextManager[None]:
+    """Say that kernels are being compiled, if the block takes a while."""
+    return notice(_COMPILING.format(_COMPILE_TIMES_S[study.task.model]), quiet=quiet)
+
+
+runner_options = stack(
+    click.option(
+        "--runner",
+        type=click.Choice(["simulator", "flower"]),
+        default="simulator",
+        show_default=True,
+        help="What trains: simulated clients, or the nodes of a Flower federation.",
+    ),
+    click.option("--federation", metavar="NAME", help="With flower: the connection of `flwr run`."),
+)
+
+
+def needed_keys(runner: str) -> tuple[str, ...]:
+    """What a study must say; real devices are profiled."""
+    return ("target-loss",) if runner == "flower" else ("target-loss", "fleet")
+
+
+def check_runner(runner: str, federation: str | None) -> None:
+    """Refuse one option without the other, and Flower where it is not installed."""
+    if runner != "flower":
+        if federation is not None:
+            raise InputError("--federation goes with --runner flower.")
+        return
+    if federation is None:
+        raise InputError(
+            "--runner flower needs --federation NAME: a [superlink.NAME] in Flower's config.toml."
+        )
+    import_module("fedplan.flower")  # says what to install where Flower is missing
+
+
+def on_federation(
+    asked: Asked,
+    experiment: Experiment,
+    federation: str,
+    recall: Callable[[Experiment, Store], T],
+    *,
+    swept: SweptStudy | None = None,
+) -> tuple[Experiment, T]:
+    """Have the federation run or sweep a study, and recall from the store what came of that.
+
+    The experiment has the devices then that were profiled.
+    """
+    from fedplan.flower.launch import launch_study
+    from fedplan.studies.devices import with_devices
+
+    def follow(line: str) -> None:
+        if not asked.quiet:
+            click.echo(line, err=True, nl=False)
+
+    note_kept(asked.store_url)
+    launch_study(experiment.study, federation, asked.store_url, follow=follow, swept=swept)
+    with asked.open_store() as store:
+        profiled = with_devices(experiment, store)
+        return profiled, recall(profiled, store)

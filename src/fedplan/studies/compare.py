@@ -1,0 +1,177 @@
+"""Compare: several courses on one study, every one from its first round on, on one bill."""
+
+from __future__ import annotations
+
+import math
+import re
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from fedplan.core.records import RoundRecord, RunRecord
+from fedplan.core.setting import Setting
+from fedplan.errors import Collector, InputError
+from fedplan.participation import Uniform, uniform
+from fedplan.simulation import Job
+from fedplan.store import Store
+from fedplan.studies.building import Experiment
+from fedplan.studies.config import Study
+from fedplan.studies.courses import COURSE_NAMES, ONLINE, PAPER, PUBLISHED, choose_course
+from fedplan.studies.grid import default_grid
+from fedplan.studies.jobs import make_jobs
+from fedplan.studies.outcome import Bill, counted_runs
+from fedplan.studies.reading import read_study
+from fedplan.studies.sweep import sweep_study
+from fedplan.studies.workflow import Report, planned_problem, run_study
+
+BEST_FIXED = "best-fixed"
+_PAIR = re.compile(r"K=([1-9]\d*),\s*E=([1-9]\d*)")
+_NEEDED = ("target-loss", "fleet")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entrant:
+    """A way to train: the study with its course, or with the setting that is kept to."""
+
+    name: str
+    study: Study
+    setting: Setting | None = None
+
+    @property
+    def is_uniform(self) -> bool:
+        """Whether it is one K and E from the first round to the last."""
+        return self.setting is not None or self.name == BEST_FIXED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """What one way came to, on average over the seeds that reached the target, or over all.
+
+    rounds, time_s, energy_j, cost : all in; NaN where nothing was trained.
+    cost_error : standard error of the cost; NaN of a single seed.
+    ratio : the cost over that of the one all are held against; None where a seed did not arrive.
+    """
+
+    course: str
+    reached: int
+    seeds: int
+    rounds: float
+    time_s: float
+    energy_j: float
+    cost: float
+    cost_error: float
+    ratio: float | None = None
+    message: str = ""
+
+    @property
+    def arrived(self) -> bool:
+        """Whether every seed reached the target."""
+        return 0 < self.seeds == self.reached
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """All of them, in the order asked for, and which one they are held against."""
+
+    rows: tuple[Compared, ...]
+    against: str
+
+
+def read_entrants(
+    name: str, overrides: Iterable[str] = (), courses: Sequence[str] = (), seeds: int | None = None
+) -> list[Entrant]:
+    """The study once for each course; without courses, for all that it has what they need.
+
+    courses : names of courses, `K=10,E=20`, or `best-fixed`.
+
+    >>> [one.name for one in read_entrants("demo", courses=["online", "K=5,E=20"])]
+    ['online', 'K=5, E=20']
+    """
+    words = [*overrides, *([] if seeds is None else [f"seeds={seeds}"])]
+    study = read_study(name, words, required=_NEEDED)  # what is wrong with it is said once
+    courses = courses or [ONLINE, *([PAPER] if study.planning.pairs else []), *PUBLISHED]
+    collector = Collector()
+    found = [collector.attempt(partial(_entrant, name, words, course)) for course in courses]
+    collector.finish()
+    return list({one.name: one for one in found if one is not None}.values())
+
+
+def _entrant(name: str, words: Sequence[str], course: str) -> Entrant:
+    setting, more = None, [f"participation={Uniform.law}"]
+    if pair := _PAIR.fullmatch(course.strip()):
+        setting = uniform(int(pair[1]), int(pair[2]))
+        more += [f"clients-per-round={pair[1]}", f"local-steps={pair[2]}"]
+    elif course in COURSE_NAMES:
+        more = [f"course={course}"]
+    elif course != BEST_FIXED:
+        raise InputError(
+            f"a course is one of {', '.join(COURSE_NAMES)}, {BEST_FIXED}, or a pair such as "
+            f"K=10,E=20, but got {course!r}."
+        )
+    study = read_study(name, [*words, *more], required=_NEEDED)
+    if course in COURSE_NAMES:
+        choose_course(study)
+    return Entrant(name=setting.label if setting else course, study=study, setting=setting)
+
+
+def compare_courses(
+    experiment: Experiment,
+    entrants: Sequence[Entrant],
+    store: Store,
+    *,
+    report: Report | None = None,
+) -> Comparison:
+    """Train every one with every seed; what the store has is not trained again.
+
+    They are held against the cheapest K and E among them that arrived, or against the first.
+    """
+    rows = [_train(replace(experiment, study=one.study), one, store, report) for one in entrants]
+    pairs = [row for row, one in zip(rows, entrants, strict=True) if one.is_uniform and row.arrived]
+    against = min(pairs, key=lambda row: row.cost) if pairs else rows[0]
+    comparable = against.arrived and against.cost > 0
+    rows = [
+        replace(row, ratio=row.cost / against.cost if comparable and row.arrived else None)
+        for row in rows
+    ]
+    return Comparison(rows=tuple(rows), against=against.course)
+
+
+def _train(experiment: Experiment, one: Entrant, store: Store, report: Report | None) -> Compared:
+    seeds = experiment.study.training.every_seed
+
+    def progress(job: Job, record: RoundRecord) -> None:
+        if report is not None:
+            report(one.name, job, record)
+
+    setting, name, message = one.setting, one.name, ""
+    pilots: tuple[RunRecord, ...] = ()
+    if not one.is_uniform:
+        outcome = run_study(experiment, store, report=lambda _, *round_: progress(*round_))
+        runs = outcome.measured.runs if outcome.measured else ()
+        pilots, message = outcome.pilots, outcome.message
+    else:
+        if setting is None:
+            grid = default_grid(planned_problem(experiment).fleet)
+            best = sweep_study(experiment, grid, store, progress=progress).cells[0]
+            setting, name = uniform(*best.setting), f"{name} ({best.label})"
+        archive, jobs = experiment.archive(store), make_jobs([setting], seeds)
+        runs = tuple(archive.run_all(jobs, experiment.stop, progress=progress))
+    bills = [Bill.of([*pilots, run], experiment.objective) for run in counted_runs(runs)]
+    rounds = [sum(one.num_rounds for one in (*pilots, run)) for run in counted_runs(runs)]
+    costs = [bill.cost for bill in bills]
+    return Compared(
+        course=name,
+        reached=sum(run.status == "target" for run in runs),
+        seeds=len(seeds),
+        rounds=_mean(rounds),
+        time_s=_mean([bill.time_s for bill in bills]),
+        energy_j=_mean([bill.energy_j for bill in bills]),
+        cost=_mean(costs),
+        cost_error=statistics.stdev(costs) / math.sqrt(len(costs)) if len(costs) > 1 else math.nan,
+        message=message,
+    )
+
+
+def _mean(values: Sequence[float]) -> float:
+    return statistics.fmean(values) if values else math.nan
