@@ -17,8 +17,7 @@ from fedplan.core.setting import Setting
 from fedplan.participation import uniform
 from fedplan.simulation import Simulator
 from fedplan.studies import read_study
-from fedplan.studies.building import build_experiment
-from fedplan.studies.settings import build_setting
+from fedplan.studies.experiment import build_experiment, build_setting
 
 LOCAL_STEPS = 30
 GROUPS = (5, 10, 33)

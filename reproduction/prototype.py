@@ -25,7 +25,7 @@ from typing import Any
 from fedplan.atomic import draft_of
 from fedplan.figures.for_print import print_style
 from fedplan.studies import read_study
-from fedplan.studies.building import build_experiment
+from fedplan.studies.experiment import build_experiment
 
 HERE = Path(__file__).parent
 INPUTS = HERE / "prototype"

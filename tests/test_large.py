@@ -74,7 +74,7 @@ def test_ten_million_rows_of_the_wrong_shape_are_refused_quickly(tmp_path, heade
 def test_ten_thousand_clients_are_simulated_in_three_gigabytes():
     code = (
         "import resource, sys; from fedplan.studies import read_study;"
-        "from fedplan.studies.building import build_experiment;"
+        "from fedplan.studies.experiment import build_experiment;"
         "from fedplan.core.records import Stop; from fedplan.participation import uniform;"
         "experiment = build_experiment(read_study('setup3', ['num-clients=10000']));"
         "experiment.simulator.run(uniform(20, 40), Stop(max_rounds=2));"

@@ -162,7 +162,7 @@ def test_every_plot_is_exported():
 def test_an_outcome_shows_what_a_study_came_to(tmp_path):
     from fedplan.store import Store
     from fedplan.studies import read_study
-    from fedplan.studies.building import build_experiment
+    from fedplan.studies.experiment import build_experiment
     from fedplan.studies.workflow import run_study
 
     with Store(f"sqlite:///{tmp_path}/runs.db") as store:

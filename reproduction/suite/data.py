@@ -9,7 +9,7 @@ import numpy as np
 
 from fedplan.models import Learner, Logistic
 from fedplan.studies import read_study
-from fedplan.studies.building import build_data
+from fedplan.studies.task import build_data
 from fedplan.tasks import Assignment, FederatedData, dirichlet, federate, mnist_mini
 from fedplan.tasks.dataset import IntArray
 from fedplan.tasks.mnist import IMAGE_SHAPE, NUM_DIGITS

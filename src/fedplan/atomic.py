@@ -12,8 +12,10 @@ from fedplan.errors import InputError, InputProblem
 
 
 @contextmanager
-def draft_of(path: str | os.PathLike[str]) -> Iterator[Path]:
+def draft_of(path: str | os.PathLike[str], suffixes: Sequence[str] | None = None) -> Iterator[Path]:
     """A path to write to; once the block ends well it takes the target's place, else it goes.
+
+    suffixes : what the file may end in; where given, a disk that fails is an InputError.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -28,6 +30,11 @@ def draft_of(path: str | os.PathLike[str]) -> Iterator[Path]:
     try:
         yield draft
         draft.replace(target)
+    except OSError as error:
+        if suffixes is None:
+            raise
+        reason = f"cannot be written ({error.strerror or error})"
+        raise unwritable(path, suffixes, reason) from error
     finally:
         with suppress(OSError):
             draft.unlink()

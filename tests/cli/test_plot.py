@@ -11,7 +11,7 @@ from fedplan.participation import uniform
 from fedplan.simulation import Simulator
 from fedplan.store import Store
 from fedplan.studies import read_study
-from fedplan.studies.building import build_experiment
+from fedplan.studies.experiment import build_experiment
 from fedplan.studies.workflow import run_study
 
 STUDY = ("demo", "seeds=2")

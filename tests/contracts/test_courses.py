@@ -19,7 +19,7 @@ from fedplan.core.problem import Problem
 from fedplan.course import COURSES
 from fedplan.simulation import Job
 from fedplan.studies import read_study
-from fedplan.studies.building import build_experiment
+from fedplan.studies.experiment import build_experiment
 from fedplan.studies.ray_engine import RayEngine
 experiment = build_experiment(read_study("demo", ["rounds=12", "num-clients=6"]))
 simulator = experiment.simulator

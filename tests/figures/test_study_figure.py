@@ -11,8 +11,8 @@ from fedplan.figures import draw_print, draw_screen, study_figure_data
 from fedplan.figures.spec import Bars, Interval, Line, Points, Texts
 from fedplan.store import Store
 from fedplan.studies import read_study
-from fedplan.studies.building import build_experiment
-from fedplan.studies.picture import outcome_figure
+from fedplan.studies.experiment import build_experiment
+from fedplan.studies.figures import outcome_figure
 from fedplan.studies.workflow import run_study
 
 PAPER = ("course=paper", "pairs=[[5, 10], [10, 20], [15, 60]]", "upper-loss=1.8", "lower-loss=0.9")

@@ -18,7 +18,7 @@ import pytest
 from fedplan.flower.launch import _app
 from fedplan.store import Store
 from fedplan.studies import read_study
-from fedplan.studies.config import study_from_text
+from fedplan.studies.study import study_from_text
 
 BIN = Path(sys.executable).parent
 # One K and one E are left to choose from, so that two short pilots are all.

@@ -11,8 +11,8 @@ from fedplan.flower.server import run_live_study, sweep_live_study
 from fedplan.store import Store
 from fedplan.studies import read_study
 from fedplan.studies.archive import NoEngine
-from fedplan.studies.building import build_experiment
 from fedplan.studies.devices import observed_devices, with_devices
+from fedplan.studies.experiment import build_experiment
 from fedplan.studies.grid import read_sweep
 from fedplan.studies.sweep import sweep_study
 from fedplan.studies.workflow import recall_study, run_study

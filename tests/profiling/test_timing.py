@@ -10,8 +10,7 @@ from fedplan.errors import FedplanError, InputError
 from fedplan.profiling import time_steps
 from fedplan.profiling.meters import ConstantMeter
 from fedplan.studies import read_study
-from fedplan.studies.building import build_data
-from fedplan.studies.local_training import build_local_training
+from fedplan.studies.task import build_data, build_local_training
 
 
 def work(fixed_s, step_s):

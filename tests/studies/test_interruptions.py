@@ -20,7 +20,7 @@ import pytest
 from stored_runs import check_integrity
 
 from fedplan.studies import read_study
-from fedplan.studies.building import build_experiment
+from fedplan.studies.experiment import build_experiment
 
 # Runs of a tenth of a second each, so that some have ended and others are under way.
 SWEEP = (

@@ -12,8 +12,8 @@ import pytest
 
 from fedplan.errors import MissingExtraError
 from fedplan.studies import ray_engine
-from fedplan.studies.building import build_experiment
-from fedplan.studies.reading import read_study
+from fedplan.studies.experiment import build_experiment
+from fedplan.studies.study_file import read_study
 
 needs_ray = pytest.mark.skipif(
     find_spec("ray") is None, reason="ray is not installed: pip install 'fedplan[ray]'"
@@ -25,9 +25,9 @@ from fedplan.errors import FedplanError
 from fedplan.core.setting import Setting
 from fedplan.participation import Shuffled, Turns, Weighted, uniform
 from fedplan.studies import read_study
-from fedplan.studies.building import build_experiment
+from fedplan.studies.experiment import build_experiment
 from fedplan.studies.ray_engine import RayEngine
-from fedplan.studies.jobs import make_jobs
+from fedplan.studies.experiment import make_jobs
 experiment = build_experiment(read_study("demo", ["rounds=8", "num-clients=6", "dropout=0.2"]))
 laws = [Shuffled(clients_per_round=2, num_clients=6),
     Turns(groups=((0, 3), (1, 5), (2, 4)), visits=(3, 2, 1)),

@@ -12,11 +12,10 @@ from fedplan.planning.turns import choose_groups
 from fedplan.store import Store
 from fedplan.store.entries import fingerprint_of
 from fedplan.studies import read_study
-from fedplan.studies.building import build_experiment
-from fedplan.studies.config import study_from_text
+from fedplan.studies.experiment import build_experiment, build_jobs, build_setting
 from fedplan.studies.grid import read_sweep
-from fedplan.studies.recalling import recall
-from fedplan.studies.settings import build_jobs, build_setting
+from fedplan.studies.stored import recall
+from fedplan.studies.study import study_from_text
 from fedplan.studies.sweep import sweep_study
 from fedplan.studies.workflow import recall_study, run_study
 

@@ -14,11 +14,10 @@ from fedplan.core.objective import Objective
 from fedplan.errors import FedplanError, InputError
 from fedplan.participation import uniform
 from fedplan.store import Store
-from fedplan.studies.building import build_experiment
+from fedplan.studies.cells import RunSummary, empirical_optimum, make_cells, write_summaries
+from fedplan.studies.experiment import build_experiment, make_jobs
 from fedplan.studies.grid import Grid, default_grid, read_sweep
-from fedplan.studies.jobs import make_jobs
-from fedplan.studies.summary import RunSummary, write_summaries
-from fedplan.studies.sweep import empirical_optimum, make_cells, sweep_study
+from fedplan.studies.sweep import sweep_study
 
 TIME = Objective.weighted(0.0)
 SMALL = ("num-clients=6", "rounds=30", "target-loss=1.2", "seeds=3")

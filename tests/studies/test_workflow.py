@@ -11,7 +11,7 @@ from fedplan import InputError
 from fedplan.core.records import RoundRecord
 from fedplan.store import Store
 from fedplan.studies import read_study
-from fedplan.studies.building import build_experiment
+from fedplan.studies.experiment import build_experiment
 from fedplan.studies.outcome import Bill, decisions_of
 from fedplan.studies.workflow import learnt_from, recall_so_far, recall_study, run_study
 

@@ -18,8 +18,8 @@ from fedplan.core.records import Observation, RoundRecord, RunRecord
 from fedplan.participation import LAWS, uniform
 from fedplan.store import Store
 from fedplan.studies import read_study
-from fedplan.studies.building import build_experiment
 from fedplan.studies.devices import save_names, save_profile
+from fedplan.studies.experiment import build_experiment
 from fedplan.studies.grid import Grid
 from fedplan.studies.sweep import sweep_study
 from fedplan.studies.workflow import run_study
@@ -383,7 +383,7 @@ SIZES = [(360, "light"), (360, "dark"), (1440, "dark"), (3840, "light")]
 
 @pytest.fixture(scope="module")
 def demo_page(tmp_path_factory):
-    from fedplan.studies.recalling import recall
+    from fedplan.studies.stored import recall
     from fedplan.web.report import write_report
 
     folder = tmp_path_factory.mktemp("report")

@@ -14,8 +14,8 @@ from fedplan.cli.progress import step_bar
 from fedplan.cli.training import Asked, asks, compile_kernels
 
 if TYPE_CHECKING:
-    from fedplan.studies.building import Experiment
     from fedplan.studies.compare import Compared, Comparison
+    from fedplan.studies.experiment import Experiment
 
 
 @click.command()
@@ -56,7 +56,7 @@ def compare(asked: Asked, courses: tuple[str, ...], seeds: int | None) -> None:
     Exit codes: 0 some course reached the target with every seed, 1 none did, 2 wrong input.
     """
     from fedplan.studies.compare import compare_courses, read_entrants
-    from fedplan.studies.picture import comparison_figure
+    from fedplan.studies.figures import comparison_figure
 
     entrants = asked.read(lambda: read_entrants(asked.study, asked.overrides, courses, seeds))
     experiment = asked.build(entrants[0].study)

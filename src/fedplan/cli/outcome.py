@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fedplan.core.course import Decision
     from fedplan.core.records import RunRecord
     from fedplan.figures.study import Totals
-    from fedplan.studies.building import Experiment
+    from fedplan.studies.experiment import Experiment
     from fedplan.studies.outcome import Forecast, Outcome
 
 _MOST_DECISIONS = 12  # lines of the table: of more, the first and the last
@@ -22,8 +22,8 @@ _MOST_DECISIONS = 12  # lines of the table: of more, the first and the last
 
 def outcome_json(experiment: Experiment, outcome: Outcome) -> dict[str, Any]:
     """The whole outcome, but for its rounds."""
+    from fedplan.studies.cells import RunSummary
     from fedplan.studies.outcome import runs_within
-    from fedplan.studies.summary import RunSummary
 
     measured = outcome.measured
     within = runs_within(experiment.constraints, () if measured is None else measured.runs)
@@ -157,8 +157,8 @@ def _expected(one: Decision) -> str:
 
 def _bill(experiment: Experiment, outcome: Outcome) -> Iterator[tuple[str, ...]]:
     """Pilots, forecast, training and the whole bill, beside what others would have cost."""
+    from fedplan.studies.figures import paid_lines
     from fedplan.studies.outcome import Bill
-    from fedplan.studies.picture import paid_lines
 
     def row(name: str, rounds: float, paid: Totals) -> tuple[str, ...]:
         totals = text.seconds(paid.time_s), text.joules(paid.energy_j), text.amount(paid.cost)

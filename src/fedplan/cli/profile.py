@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from fedplan.profiling.profile import Profile
     from fedplan.profiling.regression import Measured
     from fedplan.profiling.transfer import Address
-    from fedplan.studies.config import Study
-    from fedplan.studies.local_training import LocalTraining
+    from fedplan.studies.study import Study
+    from fedplan.studies.task import LocalTraining
 
 _OWN_ADDRESS = "127.0.0.1:8765"
 _WITH_LISTEN = ("listen", "allow_network", "output_format", "quiet")
@@ -119,7 +119,7 @@ def profile(
 
     from fedplan.profiling.profile import profile_device
     from fedplan.profiling.transfer import BYTES_PER_PARAMETER
-    from fedplan.studies.local_training import build_local_training
+    from fedplan.studies.task import build_local_training
 
     if download:
         fetch_data([request.study], quiet=quiet)

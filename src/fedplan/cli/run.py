@@ -22,7 +22,7 @@ from fedplan.cli.training import (
 
 if TYPE_CHECKING:
     from fedplan.figures import Figure
-    from fedplan.studies.building import Experiment
+    from fedplan.studies.experiment import Experiment
     from fedplan.studies.outcome import Outcome
 
 _REPORTS = (".md", ".html")
@@ -62,7 +62,7 @@ def run(asked: Asked, runner: str, federation: str | None, report: str | None) -
     Exit codes: 0 the target was reached, 1 it was not, 2 wrong input, 3 no feasible plan.
     """
     from fedplan.studies.courses import choose_course
-    from fedplan.studies.reading import read_study
+    from fedplan.studies.study_file import read_study
 
     study = asked.read(
         lambda: read_study(asked.study, asked.overrides, required=needed_keys(runner)),
@@ -94,7 +94,7 @@ def run(asked: Asked, runner: str, federation: str | None, report: str | None) -
 
 
 def _figure(experiment: Experiment, outcome: Outcome) -> Figure | None:
-    from fedplan.studies.picture import has_losses, outcome_figure
+    from fedplan.studies.figures import has_losses, outcome_figure
 
     return outcome_figure(experiment, outcome) if has_losses(outcome) else None
 
@@ -103,7 +103,7 @@ def _write_report(experiment: Experiment, outcome: Outcome, path: str, asked: As
     """Markdown or a page, by the file's ending."""
     if path.lower().endswith(".html"):
         from fedplan.store import Store
-        from fedplan.studies.recalling import stored_facts
+        from fedplan.studies.stored import stored_facts
         from fedplan.web.report import write_report
 
         with Store(asked.store_url) as store:
@@ -111,7 +111,7 @@ def _write_report(experiment: Experiment, outcome: Outcome, path: str, asked: As
         write_report(replace(facts, experiment=experiment, outcome=outcome), path)
         return
     from fedplan.atomic import draft_of
-    from fedplan.studies.report import report_text
+    from fedplan.studies.markdown import report_text
 
     with draft_of(path) as draft:
         draft.write_text(report_text(experiment, outcome, picture=asked.plot), encoding="utf-8")

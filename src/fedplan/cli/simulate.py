@@ -18,7 +18,7 @@ from fedplan.cli.training import Asked, asks, compile_kernels
 if TYPE_CHECKING:
     from fedplan.core.records import RunRecord
     from fedplan.figures import Figure
-    from fedplan.studies.building import Experiment
+    from fedplan.studies.experiment import Experiment
 
 _MOST_ROWS = 12  # seeds up to which each has a row of its own
 _NEEDED = ("clients-per-round", "local-steps")
@@ -44,7 +44,7 @@ def simulate(asked: Asked) -> None:
       fedplan simulate setup1 data=mnist target-loss=0.5 --format json
       fedplan simulate study.toml file=fleet.csv learning-rate=0.05
     """
-    from fedplan.studies.reading import read_study
+    from fedplan.studies.study_file import read_study
 
     study = asked.read(lambda: read_study(asked.study, asked.overrides, required=_NEEDED))
     experiment = asked.build(study)
@@ -63,7 +63,7 @@ def simulate(asked: Asked) -> None:
 
 def _run(experiment: Experiment, *, quiet: bool) -> tuple[list[RunRecord], float]:
     """The runs, and how many local steps they made a second, evaluation included."""
-    from fedplan.studies.settings import build_jobs
+    from fedplan.studies.experiment import build_jobs
 
     jobs = build_jobs(experiment)
     runs = []

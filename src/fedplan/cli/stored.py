@@ -17,7 +17,7 @@ from fedplan.errors import Collector, InputError, InputProblem
 
 if TYPE_CHECKING:
     from fedplan.store import ExperimentEntry, Store, StudyEntry
-    from fedplan.studies.recalling import Recalled
+    from fedplan.studies.stored import Recalled
 
 _DIGITS = 12
 
@@ -108,7 +108,7 @@ def _written(help_: str, **default: Any) -> Callable[[Command], Command]:
 
 def _recall(url: str, name: str, check: Callable[[], None]) -> Recalled:
     with one_stored(url, name, check) as (store, entry):
-        from fedplan.studies.recalling import recall
+        from fedplan.studies.stored import recall
 
         return recall(store, entry)
 
@@ -131,7 +131,7 @@ def plot(name: str, output: str, store_url: str, output_format: str) -> None:
     """
     found = _recall(store_url, name, lambda: check_file(output))
 
-    from fedplan.studies.picture import recalled_figure
+    from fedplan.studies.figures import recalled_figure
 
     draw(output, lambda: recalled_figure(found), otherwise="there is nothing to draw")
     if output_format == "json":

@@ -27,9 +27,10 @@ if TYPE_CHECKING:
     from fedplan.figures import Figure
     from fedplan.store import Store
     from fedplan.studies.archive import Engine
-    from fedplan.studies.building import Experiment
+    from fedplan.studies.cells import Cell
+    from fedplan.studies.experiment import Experiment
     from fedplan.studies.grid import SweptStudy
-    from fedplan.studies.sweep import Cell, Sweep
+    from fedplan.studies.sweep import Sweep
 
 _MOST_COLUMNS = 10  # of the matrix side by side; more go below
 
@@ -70,8 +71,8 @@ def sweep(
 
     Exit codes: 0 some setting reached the target with every seed, 1 none did, 2 wrong input.
     """
+    from fedplan.studies.cells import SUFFIXES, write_summaries
     from fedplan.studies.grid import read_sweep
-    from fedplan.studies.summary import SUFFIXES, write_summaries
 
     swept = asked.read(
         lambda: read_sweep(asked.study, asked.overrides, required=needed_keys(runner)),
@@ -131,7 +132,7 @@ def _ready(name: str, experiment: Experiment, *, quiet: bool) -> Engine:
 
 
 def _figure(experiment: Experiment, result: Sweep) -> Figure:
-    from fedplan.studies.picture import sweep_figure
+    from fedplan.studies.figures import sweep_figure
 
     return sweep_figure(result, experiment.study.name, result.message)
 

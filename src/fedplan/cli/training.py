@@ -29,9 +29,9 @@ from fedplan.errors import Collector, InputError
 
 if TYPE_CHECKING:
     from fedplan.store import Store
-    from fedplan.studies.building import Experiment
-    from fedplan.studies.config import Study
+    from fedplan.studies.experiment import Experiment
     from fedplan.studies.grid import SweptStudy
+    from fedplan.studies.study import Study
 
 T = TypeVar("T")
 _COMPILING = "Compiling kernels for this machine (once, about {} s) ..."
@@ -63,7 +63,7 @@ class Asked:
 
     def build(self, study: Study, *, federation: str | None = None) -> Experiment:
         """The study's experiment, its data fetched first where that was asked for."""
-        from fedplan.studies.building import build_experiment
+        from fedplan.studies.experiment import build_experiment
 
         if self.download:
             fetch_data([study], quiet=self.quiet)

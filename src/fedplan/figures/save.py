@@ -7,7 +7,7 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedplan.atomic import check_target, draft_of, unwritable
+from fedplan.atomic import check_target, draft_of
 
 if TYPE_CHECKING:
     import os
@@ -42,11 +42,8 @@ def save_figure(data: Figure, path: str | os.PathLike[str]) -> None:
     """
     check_path(path)
     content = rendered(data, Path(path).suffix.lower())
-    try:
-        with draft_of(path) as draft:
-            draft.write_bytes(content)
-    except OSError as error:
-        raise unwritable(path, SUFFIXES, f"cannot be written ({error.strerror})") from error
+    with draft_of(path, SUFFIXES) as draft:
+        draft.write_bytes(content)
 
 
 def check_path(path: str | os.PathLike[str]) -> None:

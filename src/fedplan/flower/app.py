@@ -23,8 +23,8 @@ from fedplan.flower.client import (
 )
 from fedplan.models import Learner
 from fedplan.models.learner import FloatArray
-from fedplan.studies.building import build_data, build_learner
-from fedplan.studies.config import study_from_text
+from fedplan.studies.study import study_from_text
+from fedplan.studies.task import build_data, build_learner
 
 WEIGHTS = "weights"
 

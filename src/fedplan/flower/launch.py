@@ -15,8 +15,8 @@ from tempfile import TemporaryDirectory
 from fedplan import __version__
 from fedplan.errors import FedplanError, InputError
 from fedplan.store.database import path_of
-from fedplan.studies.config import Study
 from fedplan.studies.grid import SweptStudy
+from fedplan.studies.study import Study
 
 _TAIL = 15  # lines of Flower's that say why it failed
 

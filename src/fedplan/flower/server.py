@@ -27,10 +27,10 @@ from fedplan.flower.runner import FlowerRunner
 from fedplan.simulation import Job
 from fedplan.store import Store
 from fedplan.strictjson import to_json
-from fedplan.studies.building import Experiment, build_experiment
-from fedplan.studies.config import study_from_text
 from fedplan.studies.devices import save_names
+from fedplan.studies.experiment import Experiment, build_experiment
 from fedplan.studies.grid import SweptStudy
+from fedplan.studies.study import study_from_text
 from fedplan.studies.sweep import Sweep, sweep_study
 from fedplan.studies.workflow import Outcome, run_study
 

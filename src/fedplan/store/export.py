@@ -9,7 +9,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from fedplan.atomic import check_target, draft_of, unwritable
+from fedplan.atomic import check_target, draft_of
 from fedplan.core.records import RoundRecord, RunRecord
 from fedplan.core.setting import Setting
 from fedplan.frames import check_parquet, write_parquet
@@ -64,18 +64,14 @@ def export_runs(
     listed = [(one.settings, run) for one in experiments for run in store.runs(one.settings)]
     listed.sort(key=lambda item: _place(item[1]))
     runs = _each_run(store, listed)
-    try:
-        with draft_of(path) as draft:
-            match Path(path).suffix.lower():
-                case ".csv":
-                    _write_csv(draft, runs)
-                case ".json":
-                    _write_json(draft, runs, describe(store, entry))
-                case _:
-                    write_parquet(draft, _KINDS, map(_columns, runs))
-    except OSError as error:
-        reason = f"cannot be written ({error.strerror or error})"
-        raise unwritable(path, SUFFIXES, reason) from error
+    with draft_of(path, SUFFIXES) as draft:
+        match Path(path).suffix.lower():
+            case ".csv":
+                _write_csv(draft, runs)
+            case ".json":
+                _write_json(draft, runs, describe(store, entry))
+            case _:
+                write_parquet(draft, _KINDS, map(_columns, runs))
     return len(listed)
 
 

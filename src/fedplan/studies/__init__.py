@@ -9,38 +9,36 @@ from fedplan.lazy import lazy_names
 if TYPE_CHECKING:
     from fedplan.studies.archive import Archive as Archive
     from fedplan.studies.archive import Progress as Progress
-    from fedplan.studies.building import Experiment as Experiment
-    from fedplan.studies.building import build_experiment as build_experiment
-    from fedplan.studies.config import Study as Study
+    from fedplan.studies.cells import Cell as Cell
+    from fedplan.studies.cells import RunSummary as RunSummary
+    from fedplan.studies.cells import empirical_optimum as empirical_optimum
+    from fedplan.studies.cells import make_cells as make_cells
     from fedplan.studies.courses import make_course as make_course
-    from fedplan.studies.jobs import make_jobs as make_jobs
+    from fedplan.studies.experiment import Experiment as Experiment
+    from fedplan.studies.experiment import build_experiment as build_experiment
+    from fedplan.studies.experiment import make_jobs as make_jobs
     from fedplan.studies.outcome import Outcome as Outcome
     from fedplan.studies.paper_pilots import PaperPilots as PaperPilots
-    from fedplan.studies.reading import builtin_studies as builtin_studies
-    from fedplan.studies.reading import read_study as read_study
-    from fedplan.studies.summary import RunSummary as RunSummary
-    from fedplan.studies.sweep import Cell as Cell
-    from fedplan.studies.sweep import empirical_optimum as empirical_optimum
-    from fedplan.studies.sweep import make_cells as make_cells
+    from fedplan.studies.study import Study as Study
+    from fedplan.studies.study_file import builtin_studies as builtin_studies
+    from fedplan.studies.study_file import read_study as read_study
     from fedplan.studies.workflow import Report as Report
     from fedplan.studies.workflow import planned_problem as planned_problem
     from fedplan.studies.workflow import run_pilots as run_pilots
     from fedplan.studies.workflow import run_study as run_study
 
-# On first use, for building brings the compiled kernels with it, and reading does not.
+# On first use, for an experiment brings the compiled kernels with it, and reading a study does not.
 __getattr__, __dir__, __all__ = lazy_names(
     __name__,
     {
         "archive": "Archive Progress",
-        "building": "Experiment build_experiment",
-        "config": "Study",
+        "cells": "Cell RunSummary empirical_optimum make_cells",
         "courses": "make_course",
-        "jobs": "make_jobs",
+        "experiment": "Experiment build_experiment make_jobs",
         "outcome": "Outcome",
         "paper_pilots": "PaperPilots",
-        "reading": "builtin_studies read_study",
-        "summary": "RunSummary",
-        "sweep": "Cell empirical_optimum make_cells",
+        "study": "Study",
+        "study_file": "builtin_studies read_study",
         "workflow": "Report planned_problem run_pilots run_study",
     },
 )

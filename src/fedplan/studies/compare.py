@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,13 +14,13 @@ from fedplan.errors import Collector, InputError
 from fedplan.participation import Uniform, uniform
 from fedplan.simulation import Job
 from fedplan.store import Store
-from fedplan.studies.building import Experiment
-from fedplan.studies.config import Study
+from fedplan.studies.cells import deviation_of, mean_of
 from fedplan.studies.courses import COURSE_NAMES, ONLINE, PAPER, PUBLISHED, choose_course
+from fedplan.studies.experiment import Experiment, make_jobs
 from fedplan.studies.grid import default_grid
-from fedplan.studies.jobs import make_jobs
 from fedplan.studies.outcome import Bill, counted_runs
-from fedplan.studies.reading import read_study
+from fedplan.studies.study import Study
+from fedplan.studies.study_file import read_study
 from fedplan.studies.sweep import sweep_study
 from fedplan.studies.workflow import Report, planned_problem, run_study
 
@@ -164,14 +163,10 @@ def _train(experiment: Experiment, one: Entrant, store: Store, report: Report | 
         course=name,
         reached=sum(run.status == "target" for run in runs),
         seeds=len(seeds),
-        rounds=_mean(rounds),
-        time_s=_mean([bill.time_s for bill in bills]),
-        energy_j=_mean([bill.energy_j for bill in bills]),
-        cost=_mean(costs),
-        cost_error=statistics.stdev(costs) / math.sqrt(len(costs)) if len(costs) > 1 else math.nan,
+        rounds=mean_of(rounds),
+        time_s=mean_of([bill.time_s for bill in bills]),
+        energy_j=mean_of([bill.energy_j for bill in bills]),
+        cost=mean_of(costs),
+        cost_error=deviation_of(costs) / math.sqrt(len(bills)) if bills else math.nan,
         message=message,
     )
-
-
-def _mean(values: Sequence[float]) -> float:
-    return statistics.fmean(values) if values else math.nan

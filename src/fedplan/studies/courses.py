@@ -12,7 +12,7 @@ from fedplan.errors import InputError
 from fedplan.participation import Turns, Uniform
 
 if TYPE_CHECKING:
-    from fedplan.studies.config import Study
+    from fedplan.studies.study import Study
 
 ONLINE, FIXED, PAPER = "online", "fixed", "paper"
 # What is told of every round and asked before the next; each is made for a problem.

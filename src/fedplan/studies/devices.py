@@ -9,7 +9,7 @@ from fedplan.core.fleet import Fleet
 from fedplan.core.records import Observation
 from fedplan.profiling import ObservedCosts, fleet_of, observed_costs
 from fedplan.store import ExperimentEntry, Store, StudyEntry
-from fedplan.studies.building import Experiment
+from fedplan.studies.experiment import Experiment
 
 _PROFILE, _CLIENTS = "profile", "clients"  # steps of a study
 

@@ -11,8 +11,8 @@ import numpy as np
 from fedplan.core.fleet import Fleet
 from fedplan.errors import Collector, InputProblem
 from fedplan.participation import Turns
-from fedplan.studies.config import Study
-from fedplan.studies.reading import read_study
+from fedplan.studies.study import Study
+from fedplan.studies.study_file import read_study
 
 _LISTS = ("clients-per-round", "groups", "local-steps")
 _MOST_GROUPS = 64  # of the default

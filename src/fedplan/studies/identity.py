@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from fedplan.core.records import Stop
-from fedplan.studies.config import Study
 from fedplan.studies.keys import DATA_SETS
+from fedplan.studies.study import Study
 from fedplan.tasks import FederatedData
 
 # Raise it when the same settings begin to give other numbers: runs stored before no longer count.

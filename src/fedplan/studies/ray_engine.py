@@ -15,8 +15,8 @@ from fedplan.core.records import RunRecord, Stop
 from fedplan.errors import FedplanError, InputError, MissingExtraError
 from fedplan.simulation import Job
 from fedplan.studies.archive import Progress
-from fedplan.studies.building import Experiment, build_experiment
-from fedplan.studies.config import Study
+from fedplan.studies.experiment import Experiment, build_experiment
+from fedplan.studies.study import Study
 
 # One run a processor: threads of a library would only be in each other's way.
 _ONE_THREAD = dict.fromkeys(

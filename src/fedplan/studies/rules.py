@@ -7,9 +7,9 @@ from collections.abc import Collection
 from typing import Any
 
 from fedplan.participation import LAWS
-from fedplan.studies.config import Fault, find_faults
 from fedplan.studies.courses import PAPER
 from fedplan.studies.keys import KEYS, PRICE_KEYS, TABLES
+from fedplan.studies.study import Fault, find_faults
 
 Tables = dict[str, dict[str, Any]]
 

@@ -9,7 +9,7 @@ from itertools import groupby
 from fedplan.core.records import RunRecord
 from fedplan.figures.units import energy_unit, number, quantity, time_unit
 from fedplan.planning.explain import plain
-from fedplan.studies.building import Experiment
+from fedplan.studies.experiment import Experiment
 from fedplan.studies.outcome import (
     Bill,
     Forecast,

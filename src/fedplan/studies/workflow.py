@@ -25,8 +25,9 @@ from fedplan.planning.making import make_plan
 from fedplan.simulation import Job
 from fedplan.store import Store
 from fedplan.studies.archive import Archive, Engine, MissingRunError, NoEngine
-from fedplan.studies.building import Experiment
+from fedplan.studies.cells import RunSummary
 from fedplan.studies.courses import FIXED, PAPER, choose_course, fixed_law, make_course
+from fedplan.studies.experiment import Experiment
 from fedplan.studies.outcome import (
     Bill,
     Measured,
@@ -35,8 +36,6 @@ from fedplan.studies.outcome import (
     forecast_of,
 )
 from fedplan.studies.paper_pilots import PaperPilots
-from fedplan.studies.settings import study_problem
-from fedplan.studies.summary import RunSummary
 from fedplan.studies.verdict import verdict
 
 __all__ = [
@@ -101,7 +100,7 @@ def planned_problem(experiment: Experiment) -> Problem:
         problems.append("a plan is for a target, and needs one. Set target-loss in [training].")
     if problems:
         raise InputError(problems)
-    return study_problem(experiment)
+    return experiment.problem
 
 
 def plan_step(outcome: Outcome) -> dict[str, Any]:

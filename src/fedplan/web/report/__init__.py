@@ -8,10 +8,10 @@ import os
 from importlib.resources import files
 from string import Template
 
-from fedplan.atomic import draft_of, unwritable
+from fedplan.atomic import draft_of
 from fedplan.figures.embed import screen_script
 from fedplan.markup import Markup, join, tag
-from fedplan.studies.recalling import Recalled
+from fedplan.studies.stored import Recalled
 from fedplan.web.report.origin import origin_sections
 from fedplan.web.report.outcome import outcome_sections
 from fedplan.web.report.parts import Section
@@ -26,12 +26,8 @@ __all__ = ["SUFFIXES", "report_html", "write_report"]
 def write_report(found: Recalled, path: str | os.PathLike[str]) -> None:
     """Write the report; a failure leaves an old file as it was."""
     page = report_html(found)
-    try:
-        with draft_of(path) as draft:
-            draft.write_text(page, encoding="utf-8")
-    except OSError as error:
-        reason = f"cannot be written ({error.strerror or error})"
-        raise unwritable(path, SUFFIXES, reason) from error
+    with draft_of(path, SUFFIXES) as draft:
+        draft.write_text(page, encoding="utf-8")
 
 
 def report_html(found: Recalled) -> str:

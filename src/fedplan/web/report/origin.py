@@ -11,8 +11,8 @@ from fedplan.markup import Markup, join, table, tag
 from fedplan.store import StudyEntry
 from fedplan.store.entries import current_versions
 from fedplan.studies.keys import KEYS, TABLES
-from fedplan.studies.recalling import Recalled
-from fedplan.studies.writing import command_line, study_toml, study_words
+from fedplan.studies.stored import Recalled
+from fedplan.studies.study_text import command_line, study_toml, study_words
 from fedplan.web.report.parts import Section, section
 
 _GRID = ("clients-per-round", "groups", "local-steps")

@@ -6,11 +6,11 @@ from fedplan.core.course import Decision
 from fedplan.figures import alone, convergence_data
 from fedplan.figures.convergence import sound_runs
 from fedplan.markup import Markup, tag
-from fedplan.studies.building import Experiment
+from fedplan.studies.experiment import Experiment
+from fedplan.studies.figures import has_losses, outcome_figure, paid_lines
 from fedplan.studies.keys import LIMIT_KEYS, PRICE_KEYS
 from fedplan.studies.outcome import Bill, Outcome, decisions_of
-from fedplan.studies.picture import has_losses, outcome_figure, paid_lines
-from fedplan.studies.recalling import Recalled
+from fedplan.studies.stored import Recalled
 from fedplan.studies.verdict import course_words
 from fedplan.web.report.parts import (
     Section,

@@ -7,7 +7,7 @@ from fedplan.errors import InputError
 from fedplan.figures import alone, convergence_data
 from fedplan.markup import Markup, join, tag
 from fedplan.store import RunEntry
-from fedplan.studies.recalling import Recalled
+from fedplan.studies.stored import Recalled
 from fedplan.web.report.parts import (
     Section,
     amount,

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from fedplan.figures.sweep import ratio_label
 from fedplan.markup import Markup, tag
-from fedplan.studies.picture import sweep_figure
-from fedplan.studies.recalling import Recalled
-from fedplan.studies.sweep import Cell, Sweep
+from fedplan.studies.cells import Cell
+from fedplan.studies.figures import sweep_figure
+from fedplan.studies.stored import Recalled
+from fedplan.studies.sweep import Sweep
 from fedplan.web.report.parts import (
     Section,
     amount,

@@ -12,7 +12,7 @@ from typing import Literal, get_args, get_origin
 import fedplan.studies
 from fedplan.studies import builtin_studies
 from fedplan.studies.keys import KEYS, TABLES
-from fedplan.studies.schema import study_schema
+from fedplan.studies.study_text import study_schema
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "studies.md"
 

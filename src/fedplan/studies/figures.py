@@ -16,10 +16,10 @@ from fedplan.figures.study import Paid
 from fedplan.figures.turn_bills import bill_panels
 from fedplan.figures.turns import MOST_ROUNDS
 from fedplan.participation import Turns
-from fedplan.studies.building import Experiment
 from fedplan.studies.compare import Comparison
+from fedplan.studies.experiment import Experiment
 from fedplan.studies.outcome import Outcome, decisions_of
-from fedplan.studies.recalling import Recalled
+from fedplan.studies.stored import Recalled
 from fedplan.studies.sweep import Sweep
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from fedplan.figures.study import Totals
 from fedplan.store.entries import current_versions
-from fedplan.studies.building import Experiment
+from fedplan.studies.experiment import Experiment
+from fedplan.studies.figures import paid_lines
 from fedplan.studies.outcome import Outcome, decisions_of
-from fedplan.studies.picture import paid_lines
 
 
 def report_text(experiment: Experiment, outcome: Outcome, *, picture: str | None = None) -> str:

@@ -10,13 +10,8 @@ import pytest
 from fedplan import Fleet, InputError, write_fleet
 from fedplan.planning.example import example_fleet
 from fedplan.studies import read_study
-from fedplan.studies.building import (
-    build_data,
-    build_experiment,
-    build_fleet,
-    build_stop,
-)
-from fedplan.studies.settings import build_jobs
+from fedplan.studies.experiment import build_experiment, build_fleet, build_jobs, build_stop
+from fedplan.studies.task import build_data
 from fedplan.tasks import synthetic
 
 

@@ -1,50 +1,33 @@
-"""Building what a study describes: its data, model, devices and runs."""
+"""Experiment: a study ready to be run, with its data, model, devices and what counts."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fedplan.core.constraints import Constraints
 from fedplan.core.fleet import Fleet, draw_fleet
 from fedplan.core.objective import Objective, Prices
+from fedplan.core.problem import Problem
 from fedplan.core.records import Stop
+from fedplan.core.setting import Setting
 from fedplan.errors import Collector, InputError, InputProblem
-from fedplan.models import Learner, LeNet5, Logistic
-from fedplan.participation import Uniform
-from fedplan.simulation import Clock, Evaluation, LearningRate, Simulator
+from fedplan.models import Learner
+from fedplan.participation import LAWS, Turns, Uniform
+from fedplan.planning.turns import choose_groups
+from fedplan.simulation import Clock, Evaluation, Job, LearningRate, Simulator
 from fedplan.store import Store, StudyEntry
 from fedplan.studies.archive import Archive, Engine
-from fedplan.studies.config import Study
 from fedplan.studies.identity import experiment_settings, live_settings, run_settings
-from fedplan.studies.keys import (
-    LIMIT_KEYS,
-    PRICE_KEYS,
-    FleetTable,
-    ObjectiveTable,
-    TaskTable,
-    TrainingTable,
-)
+from fedplan.studies.keys import LIMIT_KEYS, PRICE_KEYS, FleetTable, ObjectiveTable, TrainingTable
+from fedplan.studies.study import Study
+from fedplan.studies.task import build_data, build_learner
 from fedplan.tables import read_fleet
-from fedplan.tasks import (
-    FederatedData,
-    by_sizes,
-    dirichlet,
-    federate,
-    iid,
-    load_mnist,
-    mnist_mini,
-    power_law_sizes,
-    read_data,
-    synthetic,
-    two_labels_balanced,
-    two_labels_shards,
-)
-from fedplan.tasks.mnist import IMAGE_SHAPE, NUM_DIGITS
 
-if TYPE_CHECKING:
-    from fedplan.tasks import Assignment, Digits
+# Rounds that all clients at once are taken to need where nobody has said how many groups there are.
+_FULL_ROUNDS = 100.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -70,6 +53,22 @@ class Experiment:
     def num_clients(self) -> int:
         """Clients N."""
         return self.simulator.num_clients
+
+    @property
+    def problem(self) -> Problem:
+        """The devices with the clients' own samples, and what counts.
+
+        Without a [fleet] all devices are alike: a law that goes by their speed is refused before.
+        """
+        alike = Fleet(step_time_s=1.0, comm_time_s=0.0, count=self.num_clients)
+        problem = Problem(
+            fleet=alike if self.fleet is None else self.fleet,
+            objective=self.objective,
+            limits=self.constraints,
+            target_loss=self.stop.target_loss,
+            learning_rate=self.rate,
+        )
+        return problem.with_samples(self.simulator.learner.sizes)
 
     def save(self, store: Store) -> StudyEntry:
         """Keep the study in a store, or find it again there."""
@@ -103,7 +102,14 @@ def build_experiment(study: Study, *, federation: str | None = None) -> Experime
     learner, fleet, name, settings = _load(study)
     if federation is not None:
         settings = live_settings(settings, federation)
-    rate = build_rate(training)
+    rate = LearningRate(
+        initial=training.learning_rate,
+        schedule=training.schedule,
+        decay=training.decay,
+        decay_every=training.decay_every,
+        decay_rounds=training.decay_rounds,
+        rates=tuple(training.rates or ()),
+    )
     evaluation = Evaluation(every=training.evaluate_every, subset=training.evaluate_subset)
     return Experiment(
         study=study,
@@ -113,7 +119,7 @@ def build_experiment(study: Study, *, federation: str | None = None) -> Experime
         simulator=Simulator(learner, rate, fleet, evaluation, training.dropout),
         stop=build_stop(training),
         objective=build_objective(study.objective),
-        constraints=build_constraints(study.objective),
+        constraints=Constraints(**{name: getattr(study.objective, name) for name in LIMIT_KEYS}),
         settings=settings,
         federation=federation,
     )
@@ -158,8 +164,7 @@ def _load(study: Study) -> tuple[Learner, Fleet | None, str, dict[str, Any]]:
     return learner, fleet, data.name, experiment_settings(study, data)
 
 
-def _size_problems(study: Study, num_clients: int, fleet: Fleet | None) -> list[InputProblem]:
-    problems = []
+def _size_problems(study: Study, num_clients: int, fleet: Fleet | None) -> Iterable[InputProblem]:
     training = study.training
     for name, chosen in (
         ("clients-per-round", training.clients_per_round),
@@ -170,69 +175,13 @@ def _size_problems(study: Study, num_clients: int, fleet: Fleet | None) -> list[
                 f"`{name} <= num-clients` must hold, but got {name}="
                 f"{chosen} and data of {num_clients} clients. Lower {name}."
             )
-            problems.append(InputProblem(source=f"study {study.name}", message=message))
+            yield InputProblem(source=f"study {study.name}", message=message)
     if study.fleet is not None and fleet is not None and len(fleet) != num_clients:
         message = (
             f"must have one device a client, but has {len(fleet):,} devices for "
             f"{num_clients:,} clients. Add or remove rows, or change their count."
         )
-        problems.append(InputProblem(source=study.fleet.file, message=message))
-    return problems
-
-
-def build_data(task: TaskTable) -> FederatedData:
-    """The clients' data."""
-    match task.data:
-        case "synthetic":
-            return synthetic(
-                task.alpha, task.beta, num_clients=task.num_clients, seed=task.data_seed
-            )
-        case "mnist":
-            return _share_out(load_mnist(), task)
-        case "mnist-mini":
-            return _share_out(mnist_mini(), task)
-        case path:
-            return read_data(path)
-
-
-def _share_out(digits: Digits, task: TaskTable) -> FederatedData:
-    return federate(
-        digits.x,
-        digits.y,
-        _assign(digits, task),
-        num_classes=NUM_DIGITS,
-        test_x=digits.test_x,
-        test_y=digits.test_y,
-        image_shape=IMAGE_SHAPE,
-        name=digits.name,
-    )
-
-
-def _assign(digits: Digits, task: TaskTable) -> Assignment:
-    labels, clients, seed = digits.y, task.num_clients, task.data_seed
-    match task.partition:
-        case "iid":
-            return iid(len(labels), clients, seed)
-        case "dirichlet":
-            return dirichlet(labels, clients, task.concentration, seed)
-        case "power-law":
-            sizes = power_law_sizes(
-                clients, len(labels), exponent=task.exponent, min_size=task.min_size, seed=seed
-            )
-            return by_sizes(len(labels), sizes, seed)
-        case "two-labels-balanced":
-            return two_labels_balanced(labels, clients, task.samples_per_client, seed)
-        case "two-labels-shards":
-            return two_labels_shards(labels, clients, task.shards_per_label, seed)
-
-
-def build_learner(
-    task: TaskTable, training: TrainingTable, data: FederatedData
-) -> Logistic | LeNet5:
-    """The model, bound to the data."""
-    if task.model == "lenet5":
-        return LeNet5(data, batch_size=training.batch_size)
-    return Logistic(data, batch_size=training.batch_size)
+        yield InputProblem(source=study.fleet.file, message=message)
 
 
 def build_fleet(table: FleetTable, num_clients: int) -> Fleet:
@@ -260,23 +209,6 @@ def build_objective(table: ObjectiveTable) -> Objective:
     return Objective.weighted(table.energy_weight or 0.0)
 
 
-def build_constraints(table: ObjectiveTable) -> Constraints:
-    """What a plan must keep to."""
-    return Constraints(**{name: getattr(table, name) for name in LIMIT_KEYS})
-
-
-def build_rate(training: TrainingTable) -> LearningRate:
-    """The learning rate of every round."""
-    return LearningRate(
-        initial=training.learning_rate,
-        schedule=training.schedule,
-        decay=training.decay,
-        decay_every=training.decay_every,
-        decay_rounds=training.decay_rounds,
-        rates=tuple(training.rates or ()),
-    )
-
-
 def build_stop(training: TrainingTable) -> Stop:
     """When a run ends."""
     return Stop(
@@ -286,3 +218,51 @@ def build_stop(training: TrainingTable) -> Stop:
         max_time_s=training.max_time_s,
         max_energy_j=training.max_energy_j,
     )
+
+
+def build_setting(experiment: Experiment, who: int | None, local_steps: int) -> Setting:
+    """The setting of the study's law.
+
+    who : clients per round, or the number of groups that take turns; None lets the planner choose
+        that number.
+
+    >>> from fedplan.studies import read_study
+    >>> experiment = build_experiment(read_study("demo", ["participation=turns"]))
+    >>> str(build_setting(experiment, 4, 20))
+    'participation=turns, groups=4, local-steps=20'
+    """
+    law, problem = experiment.study.training.law, experiment.problem
+    if who is not None:
+        participation = LAWS[law].of(problem, local_steps, who)
+    elif law == Turns.law:
+        participation = choose_groups(problem, local_steps, _FULL_ROUNDS).whole()
+    else:
+        raise InputError(
+            f"participation={law} needs clients-per-round. Set it in [training], or add "
+            "clients-per-round=... to the command."
+        )
+    return Setting(participation=participation, local_steps=local_steps)
+
+
+def build_jobs(experiment: Experiment) -> list[Job]:
+    """One run for each seed, with the study's own setting."""
+    training = experiment.study.training
+    who = training.groups if training.law == Turns.law else training.clients_per_round
+    if training.local_steps is None:
+        raise InputError(
+            "a run needs local-steps. Set it in [training], or add local-steps=... to the command."
+        )
+    setting = build_setting(experiment, who, training.local_steps)
+    return make_jobs([setting], training.every_seed)
+
+
+def make_jobs(settings: Iterable[Setting], seeds: Iterable[int]) -> list[Job]:
+    """One job for each setting and seed, seed by seed: what is cut short has whole grids.
+
+    >>> from fedplan.participation import uniform
+    >>> jobs = make_jobs([uniform(2, 5), uniform(4, 5)], range(2))
+    >>> [(job.setting.clients_per_round, job.seed) for job in jobs]
+    [(2, 0), (4, 0), (2, 1), (4, 1)]
+    """
+    every = list(settings)
+    return [Job(course=setting, seed=seed) for seed in seeds for setting in every]

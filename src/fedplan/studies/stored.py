@@ -10,18 +10,18 @@ from fedplan.core.fleet import Fleet
 from fedplan.core.records import RunRecord
 from fedplan.errors import Collector, InputError
 from fedplan.store import ExperimentEntry, RunEntry, Store, StudyEntry
-from fedplan.studies.building import Experiment, build_experiment
-from fedplan.studies.config import (
+from fedplan.studies.devices import Devices, find_profile, observed_devices
+from fedplan.studies.experiment import Experiment, build_experiment
+from fedplan.studies.grid import Grid
+from fedplan.studies.keys import TABLES
+from fedplan.studies.outcome import Outcome
+from fedplan.studies.study import (
     Study,
     find_faults,
     had_designed_pilots,
     make_study,
     stored_tables,
 )
-from fedplan.studies.devices import Devices, find_profile, observed_devices
-from fedplan.studies.grid import Grid
-from fedplan.studies.keys import TABLES
-from fedplan.studies.outcome import Outcome
 from fedplan.studies.sweep import Sweep, recall_sweep
 from fedplan.studies.workflow import recall_so_far
 
