@@ -22,7 +22,8 @@ from fedplan.planning.example import EXAMPLE_BOUND, example_fleet
 from fedplan.store import Store
 from fedplan.web import runs
 from fedplan.web.answers import answer, doubts
-from fedplan.web.basis import Shelf, unmeasured
+from fedplan.web.basis import Shelf
+from fedplan.web.question import Convergence
 from fedplan.web.state import read_state
 
 FLEET = example_fleet()
@@ -39,7 +40,7 @@ def ask(shelf, **state):
 @pytest.fixture
 def no_bound(shelf):
     """What `fedplan serve --fleet` begins with: devices, and nothing measured."""
-    return Shelf(replace(shelf.basis, convergence=unmeasured()))
+    return Shelf(replace(shelf.basis, convergence=Convergence.unmeasured()))
 
 
 @pytest.mark.parametrize("law", LAWS)

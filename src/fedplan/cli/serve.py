@@ -74,10 +74,12 @@ def serve(
 def _read_basis(store_url: str, options: dict[str, Any]) -> Basis:
     from dataclasses import replace
 
+    from fedplan.convergence.bound import Bound
     from fedplan.convergence.saturation import Saturation
     from fedplan.store import Store
     from fedplan.store.database import path_of
-    from fedplan.web.basis import Convergence, Devices, example_basis, piloted, unmeasured
+    from fedplan.web.basis import example_basis
+    from fedplan.web.question import Convergence, Devices
 
     Store(store_url, readonly=True).close()  # a wrong address is said now, not on the page
     source = click.get_current_context().get_parameter_source("store_url")
@@ -92,38 +94,20 @@ def _read_basis(store_url: str, options: dict[str, Any]) -> Basis:
         options = {**options, "example": True}  # the page asks for a fleet, or draws one
     laws = {"participation": None, "saturation": None, "full_rounds": None}  # the page has them
     request = read_request({**options, **laws}, None)
-    devices = example.devices
+    devices, convergence = example.devices, example.convergence
     if (path := options["fleet_file"]) is not None:
-        devices = Devices(
-            name=path,
-            fleet=request.problem.fleet,
-            flags=("--fleet", path),
-            python=f"read_fleet({path!r})",
-        )
-    convergence = example.convergence
+        devices = Devices.of_file(path, request.problem.fleet)
     if (path := options["pilots_file"]) is not None:
-        convergence = piloted(path, request.pilots)
-    elif options["ratio"] is not None or options["bound"] is not None:
-        from fedplan.convergence.bound import Bound
-
-        if not isinstance(request.knowledge, Bound):
-            raise AssertionError("a ratio or a bound is no estimate")
-        flags = [
-            word
-            for name in ("ratio", "bound", "target_gap")
-            if options[name] is not None
-            for word in ("--" + name.replace("_", "-"), str(options[name]))
-        ]
+        convergence = Convergence.of_pilots(path, request.pilots)
+    elif isinstance(request.knowledge, Saturation):
+        convergence = Convergence.unmeasured()
+    elif isinstance(request.knowledge, Bound) and not options["example"]:
         convergence = Convergence(
             name="the command line's",
-            bound=request.knowledge,
+            known=request.knowledge,
             target_gap=request.target_gap,
             relative_to=request.relative_to,
-            flags=tuple(flags),
-            python=repr(request.knowledge),
         )
-    elif isinstance(request.knowledge, Saturation):
-        convergence = unmeasured()
     return replace(example, devices=devices, convergence=convergence)
 
 

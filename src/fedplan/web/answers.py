@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from fedplan.convergence.bound import Bound
 from fedplan.convergence.estimation import Estimate, what_is_known
 from fedplan.convergence.saturation import Saturation
 from fedplan.core.constraints import TOTALS
@@ -22,11 +23,11 @@ from fedplan.planning.predict import predict
 from fedplan.planning.sensitivity import WhatIf, sensitivity
 from fedplan.web.copies import as_command, as_python, fleet_file
 from fedplan.web.grids import Grid
-from fedplan.web.knowledge import COEFFICIENTS
 from fedplan.web.pictures import round_number
+from fedplan.web.question import Question
 from fedplan.web.rows import group_rows, setting_rows
 from fedplan.web.scales import scales_of
-from fedplan.web.state import Question
+from fedplan.web.state import COEFFICIENTS
 from fedplan.web.views import law_pictures, sampling_pictures
 
 
@@ -50,10 +51,9 @@ def answer(question: Question) -> dict[str, Any]:
     current = _priced(question, question.current) if question.current else None
     remark = extra(current.cost / chosen.cost) if current and chosen and chosen.cost else ""
     pictures, scales = _pictures_and_scales(question, plan, (chosen, current))
-    known = question.reference
-    bound = known.bound if isinstance(known, Estimate) else known
-    if question.convergence.bound is not None:
-        bound = question.convergence.bound
+    estimate = question.knowledge if isinstance(question.knowledge, Estimate) else None
+    shown = question.knowledge if isinstance(question.knowledge, Bound) else question.reference
+    bound, _, _ = what_is_known(shown, None)
     return {
         "success": plan.success,
         "status": plan.status,
@@ -64,7 +64,7 @@ def answer(question: Question) -> dict[str, Any]:
         "message": _message(question, plan),
         "binding": list(plan.binding),
         "regret": plan.regret,
-        "is_guess": question.estimate is not None and is_guess(plan.regret),
+        "is_guess": estimate is not None and is_guess(plan.regret),
         "rows": setting_rows(question, plan, current, remark),
         "pictures": pictures,
         "scales": scales,
@@ -72,7 +72,7 @@ def answer(question: Question) -> dict[str, Any]:
         "convergence": {
             "name": question.convergence.name,
             "bound": {name: getattr(bound, name) for name in COEFFICIENTS},
-            "is_estimate": question.estimate is not None,
+            "is_estimate": estimate is not None,
             "is_measured": question.convergence.is_measured,
         },
         "command": as_command(question),
@@ -87,11 +87,11 @@ def _pictures_and_scales(
     known = question.knowledge
     if isinstance(known, Saturation):
         return law_pictures(question, plan), scales_of(question, None)
-    bound, plausible, limits = what_is_known(known, question.constraints)
+    bound, plausible, limits = what_is_known(known, question.problem.limits)
     is_mapped = question.method is not None
     settings = [plan.prediction.pair] if is_mapped and plan.prediction is not None else []
     grid = Grid(question.fleet, bound, limits, settings)
-    whole = grid.surface(question.objective, question.convergence.target_gap)
+    whole = grid.surface(question.problem.objective, question.convergence.target_gap)
     scales = scales_of(question, whole)
     if not is_mapped:
         return law_pictures(question, plan), scales
@@ -143,7 +143,8 @@ def _priced(question: Question, setting: tuple[int, int]) -> Prediction:
     if not isinstance(known, Saturation):
         known, _, _ = what_is_known(known, None)
         if question.method is not None:
-            return predict(question.fleet, known, question.objective, *setting, target_gap=gap)
+            problem = question.problem
+            return predict(problem.fleet, known, problem.objective, *setting, target_gap=gap)
     return price_setting(question.problem, known, uniform(*setting), target_gap=gap)
 
 
@@ -154,8 +155,8 @@ def _message(question: Question, plan: Plan) -> str:
             "Rounds, time, energy, cost and limits are in relative units: they are for "
             f"{question.convergence.relative_to}."
         )
-    if question.estimate is not None:
-        parts.append(f"Pilots: {question.estimate.message}")
+    if isinstance(question.knowledge, Estimate):
+        parts.append(f"Pilots: {question.knowledge.message}")
     return " ".join(parts)
 
 

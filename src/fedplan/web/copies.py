@@ -6,24 +6,31 @@ import re
 import shlex
 from dataclasses import asdict
 
-from fedplan.core.constraints import Constraints
+import fedplan
+from fedplan.convergence.bound import Bound
+from fedplan.convergence.estimation import Estimate
+from fedplan.convergence.saturation import Saturation
+from fedplan.planning.example import EXAMPLE_BOUND
 from fedplan.studies.keys import PRICE_KEYS
-from fedplan.web.knowledge import COEFFICIENTS
-from fedplan.web.state import DRAWN_FILE, LIMITS, Question
+from fedplan.web.question import Question
+from fedplan.web.state import COEFFICIENTS, DRAWN_FILE
 
 
 def as_command(question: Question) -> str:
     """What to type; a fleet that was drawn or uploaded stands in a file of the name shown."""
-    file = fleet_file(question)
-    words = ["fedplan", "plan", *(("--fleet", file) if file else question.devices.flags)]
-    words += _convergence_flags(question)
+    file = fleet_file(question) or question.devices.file
+    words = ["fedplan", "plan", *(("--fleet", file) if file else ("--example",))]
+    words += _knowledge_flags(question)
+    options: dict[str, object] = {}
     if question.prices is not None:
         given = asdict(question.prices)
-        words += _flags({key: given[name] for key, name in PRICE_KEYS.items() if given[name]})
-    elif question.energy_weight:
-        words += _flags({"energy_weight": question.energy_weight})
-    limits = {name: getattr(question.constraints, name) for name in LIMITS}
-    words += _flags({name: limit for name, limit in limits.items() if limit is not None})
+        options = {key: given[name] or None for key, name in PRICE_KEYS.items()}
+    else:
+        options["energy_weight"] = question.problem.objective.energy_weight or None
+    options |= asdict(question.problem.limits)
+    for name, value in options.items():
+        if value is not None:
+            words += ["--" + name.replace("_", "-"), repr(value)]
     if question.method is not None:
         words += ["--method", question.method]
     else:
@@ -33,27 +40,23 @@ def as_command(question: Question) -> str:
 
 def fleet_file(question: Question) -> str | None:
     """The file that the command reads and nobody has yet; None where there is none."""
-    flags = question.devices.flags
-    if flags == ("--example",):  # which brings a bound
+    if question.devices.file is None:  # the example, which brings a bound
         return None if question.convergence.is_measured else "example-fleet.csv"
-    return DRAWN_FILE if flags == ("--fleet", DRAWN_FILE) else None
+    return DRAWN_FILE if question.devices.file == DRAWN_FILE else None
 
 
 def as_python(question: Question) -> str:
     """A few lines that make the plan and print its message."""
-    known = question.convergence.python
-    if question.estimate is not None:
-        how = ', method="pairwise"' if question.method == "paper" else ""
-        known = f"estimate_bound({known}, len(fleet){how})"
-    name = "bound" if question.convergence.is_measured else "saturation"
+    name, known = _knowledge_words(question)
     parts = ["fleet=fleet"]
     if question.prices is not None:
         parts.append(f"objective={_call('Prices', asdict(question.prices), 0.0)}.objective()")
     else:
-        parts.append(f"objective=Objective.weighted({question.energy_weight!r})")
-    if question.constraints != Constraints():
-        parts.append(f"limits={_call('Constraints', asdict(question.constraints), None)}")
-    options = []
+        weight = question.problem.objective.energy_weight
+        parts.append(f"objective=Objective.weighted({weight!r})")
+    if limits := _call("Constraints", asdict(question.problem.limits), None):
+        parts.append(f"limits={limits}")
+    options = ["problem", name]
     if question.convergence.target_gap != 1.0:
         options.append(f"target_gap={question.convergence.target_gap!r}")
     if question.method is not None:
@@ -66,53 +69,47 @@ def as_python(question: Question) -> str:
         "problem = Problem(",
         *(f"    {part}," for part in parts),
         ")",
-        f"plan = make_plan({', '.join(['problem', name, *options])})",
+        f"plan = make_plan({', '.join(options)})",
         "print(plan.message)",
     ]
     return "\n".join([*_imports("\n".join(body)), "", *body, ""])
 
 
-def _convergence_flags(question: Question) -> list[str]:
-    known = question.convergence
-    if known.flags or question.devices.flags == ("--example",):
-        return list(known.flags)
-    # The example's bound with another fleet: --example would bring its own.
-    bound = question.knowledge
-    coefficients = ",".join(f"{name}={getattr(bound, name)!r}" for name in COEFFICIENTS)
-    return ["--bound", coefficients, "--target-gap", repr(known.target_gap)]
+def _knowledge_flags(question: Question) -> list[str]:
+    known, gap = question.knowledge, question.convergence.target_gap
+    if isinstance(known, Estimate):
+        return ["--pilots", question.convergence.name]
+    if isinstance(known, Saturation):
+        low, high = known.interval or (known.saturation, known.saturation)
+        return ["--saturation", repr(low), repr(high), "--rounds", repr(2 * known.rounds)]
+    if question.devices.file is None and (known, gap) == (EXAMPLE_BOUND, 1.0):
+        return []
+    values = {name: repr(getattr(known, name)).removesuffix(".0") for name in COEFFICIENTS}
+    coefficients = ",".join(f"{name}={value}" for name, value in values.items())
+    return ["--bound", coefficients, "--target-gap", repr(gap)]
 
 
-def _flags(values: dict[str, float]) -> list[str]:
-    return [
-        word
-        for name, value in values.items()
-        for word in ("--" + name.replace("_", "-"), repr(value))
-    ]
+def _knowledge_words(question: Question) -> tuple[str, str]:
+    """What is known as Python, and what to call it."""
+    known = question.knowledge
+    if isinstance(known, Bound):
+        return "bound", repr(known)
+    if isinstance(known, Saturation):
+        low, high = known.interval or (known.saturation, known.saturation)
+        return "saturation", f"Saturation.within({low!r}, {high!r}, rounds={known.rounds!r})"
+    how = ', method="pairwise"' if question.method == "paper" else ""
+    pilots = f"read_pilots({question.convergence.name!r})"
+    return "bound", f"estimate_bound({pilots}, len(fleet){how})"
 
 
 def _call(name: str, values: dict[str, object], usual: object) -> str:
+    """A call with what is not as usual; nothing where all is."""
     given = ", ".join(f"{key}={value!r}" for key, value in values.items() if value != usual)
-    return f"{name}({given})"
-
-
-_NAMES = (
-    "Bound",
-    "Constraints",
-    "Objective",
-    "Prices",
-    "Problem",
-    "Saturation",
-    "draw_fleet",
-    "estimate_bound",
-    "make_plan",
-    "read_fleet",
-    "read_pilots",
-    "with_stragglers",
-)
+    return f"{name}({given})" if given else ""
 
 
 def _imports(body: str) -> list[str]:
-    used = [name for name in _NAMES if re.search(rf"\b{name}[(.]", body)]
+    used = [name for name in sorted(fedplan.__all__) if re.search(rf"\b{name}[(.]", body)]
     lines = [f"from fedplan import {', '.join(used)}"]
     if "example_fleet(" in body:
         lines.append("from fedplan.planning.example import example_fleet")

@@ -19,7 +19,8 @@ from dataclasses import replace
 from threading import Thread
 
 from fedplan.web.basis import Shelf, example_basis, recent_devices
-from fedplan.web.state import Question, read_state
+from fedplan.web.question import Question
+from fedplan.web.state import read_state
 
 Make = Callable[[Question], bytes]  # a function that another process can import
 _MOST_HELPERS = 3
@@ -98,4 +99,5 @@ def _help(make: Make, question: Question) -> bytes:
     """Answer a question in a helper, with the fleet as it is remembered here."""
     devices = question.devices
     known = _KNOWN.find(devices.number) or _KNOWN.keep(devices.number, devices)
-    return make(replace(question, devices=known))
+    problem = replace(question.problem, fleet=known.fleet)
+    return make(replace(question, devices=known, problem=problem))

@@ -11,7 +11,7 @@ from fedplan.figures.turns import group_colours
 from fedplan.figures.units import energy_unit, extra, number, quantity, time_unit
 from fedplan.planning.explain import how_sure
 from fedplan.planning.law_plan import BEST_UNIFORM
-from fedplan.web.state import Question
+from fedplan.web.question import Question
 
 PAPER = "the paper's method"
 _ROLES = {PAPER: "paper", BEST_UNIFORM: "uniform"}
@@ -32,10 +32,8 @@ def setting_rows(
         rows.append(_row(name, "chosen", question, plan.prediction, "", feasible=True))
     if current is not None:
         name = "your setting" if question.participation == "uniform" else "your setting, uniform"
-        met = question.constraints.met(
-            current.time_s, current.energy_j, current.expected_rounds
-        ) and _in_ranges(question, current)
-        rows.append(_row(name, "current", question, current, remark, feasible=bool(met)))
+        met = question.problem.limits.are_met_by(current) and _in_ranges(question, current)
+        rows.append(_row(name, "current", question, current, remark, feasible=met))
     for other in plan.alternatives:
         name = other.name
         if other.name == PAPER and plan.method == "paper":
@@ -70,7 +68,7 @@ def group_rows(plan: Plan) -> list[dict[str, Any]]:
 
 
 def _in_ranges(question: Question, priced: Prediction) -> bool:
-    limits = question.constraints
+    limits = question.problem.limits
     low, high = limits.clients_range(len(question.fleet))
     least, most = limits.min_local_steps or 1, limits.max_local_steps or priced.local_steps
     clients, steps = priced.pair

@@ -8,12 +8,13 @@ from functools import lru_cache
 import numpy as np
 
 from fedplan.convergence.estimation import Estimate
+from fedplan.convergence.saturation import Saturation
 from fedplan.core.objective import Objective
 from fedplan.core.problem import Problem
 from fedplan.participation import uniform
 from fedplan.planning.by_law import price_setting
 from fedplan.planning.surface import Surface, lattice
-from fedplan.web.state import Question
+from fedplan.web.question import Question
 
 _LADDER = 64  # values of a slider
 
@@ -41,9 +42,9 @@ def scales_of(question: Question, surface: Surface | None) -> dict[str, list[flo
 
 def _some_totals(question: Question) -> tuple[np.ndarray, np.ndarray, int]:
     """Seconds and joules of a few settings, and local steps beyond which nobody looks."""
-    known, fleet = question.convergence.saturation, question.fleet
-    if known is None:
-        raise AssertionError("without a bound, a saturation is assumed")
+    known, fleet = question.knowledge, question.fleet
+    if not isinstance(known, Saturation):
+        raise TypeError("without a bound, a saturation is assumed")
     balance = known.best_steps(fleet.mean("step_time_s"), fleet.mean("comm_time_s"))
     steps = max(1, round(balance))
     problem = Problem(fleet=fleet, objective=Objective.weighted(0.0))

@@ -33,7 +33,8 @@ from fedplan.web.basis import Basis, Recent, Shelf
 from fedplan.web.files import File, load_files
 from fedplan.web.guard import App, Guard
 from fedplan.web.helpers import Helpers, Make
-from fedplan.web.state import Question, parse_json, read_state
+from fedplan.web.question import Question
+from fedplan.web.state import parse_json, read_state
 
 MOST_STATE_BYTES = 64 * 1024
 MOST_UPLOAD_BYTES = 8 * 1024 * 1024
@@ -102,7 +103,7 @@ class _Explorer:
                 "success": True,
                 "fleet": basis.devices.name,
                 "convergence": basis.convergence.name,
-                "has_pilots": bool(basis.convergence.pilots),
+                "has_pilots": basis.convergence.num_pilots > 0,
                 "is_measured": basis.convergence.is_measured,
             }
         )
@@ -135,7 +136,7 @@ class _Explorer:
                 id_, devices = self._shelf.add_fleet(file)
                 return _encoded({"success": True, "id": id_, "num_clients": len(devices.fleet)})
             id_, known = self._shelf.add_pilots(file)
-            return _encoded({"success": True, "id": id_, "num_pilots": len(known.pilots)})
+            return _encoded({"success": True, "id": id_, "num_pilots": known.num_pilots})
 
         found = await self._think(take, request)
         return Response(found, media_type="application/json", headers=_FRESH)

@@ -6,97 +6,79 @@ It is one flat object, so that a link can hold it. What is left out has its usua
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NoReturn
 
-from fedplan.convergence.bound import Bound
+from fedplan.convergence.bound import Bound, target_gap_problems
 from fedplan.convergence.estimation import Estimate
-from fedplan.convergence.saturation import Saturation
-from fedplan.core.constraints import Constraints
-from fedplan.core.fleet import Fleet, draw_fleet, with_stragglers
+from fedplan.convergence.saturation import RANGE, ROUNDS, Saturation
+from fedplan.core.constraints import MAX_STEPS, Constraints
+from fedplan.core.fleet import QUANTITIES, draw_fleet, with_stragglers
 from fedplan.core.objective import Objective, Prices
-from fedplan.core.plan import Method
+from fedplan.core.plan import METHODS, Method
 from fedplan.core.problem import Problem
 from fedplan.errors import Collector, InputError, InputProblem
+from fedplan.participation import LAWS
+from fedplan.planning.example import EXAMPLE_BOUND
 from fedplan.planning.steps import steps_range
 from fedplan.planning.turns import check_group_sizes
 from fedplan.planning.uniform_plan import method_problems
-from fedplan.studies.keys import LIMIT_KEYS, PRICE_KEYS
-from fedplan.web.basis import Convergence, Devices, Shelf
-from fedplan.web.knowledge import (
-    ASSUMED,
-    COEFFICIENTS,
-    read_convergence,
-    read_estimate,
-    read_reference,
-)
-from fedplan.web.reader import CHOICES, Reader
+from fedplan.studies.keys import PRICE_KEYS
+from fedplan.web.basis import Shelf
+from fedplan.web.question import Convergence, Devices, Knowledge, Question
 
 DRAWN_FILE = "drawn-fleet.csv"  # what a command reads a drawn fleet from
-MAX_DRAWN = 200_000  # devices; more are read from a file with counts
-LIMITS = (*LIMIT_KEYS, "max_rounds")
-WHOLE = (*(name for name in LIMITS if name not in ("deadline_s", "energy_budget_j")),)
-CURRENT = ("current_clients_per_round", "current_local_steps")
-# A drawn fleet: each key with its usual value (the page's own, a test sees to it) and its range.
-DRAWN = {
-    "num_clients": (100, 2, MAX_DRAWN),
-    "step_time_s": (0.1, 1e-3, 10.0),
-    "comm_time_s": (2.0, 1e-2, 100.0),
-    "step_energy_j": (1e-3, 1e-4, 10.0),
-    "comm_energy_j": (2e-2, 1e-3, 100.0),
-    "spread": (0.33, 0.0, 1.5),
-    "straggler_share": (0.0, 0.0, 0.5),
-    "straggler_slowdown": (5.0, 1.0, 20.0),
-    "fleet_seed": (1, 0, 2**31 - 1),
+COEFFICIENTS = ("a0", "b0", "c0")
+_ASSUMED = {"saturation_low": RANGE[0], "saturation_high": RANGE[1], "rounds": 2 * ROUNDS}
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """A key of a state: its usual value and its range, or the words that it may have."""
+
+    usual: Any = None
+    low: float = -math.inf
+    high: float = math.inf
+    whole: bool = False
+    words: tuple[str, ...] = ()
+
+
+_COUNT = _Key(low=1, whole=True)
+_STEPS = _Key(low=1, high=MAX_STEPS, whole=True)
+# Of a drawn fleet; usual values are the page's own.
+_DRAWN = {
+    "num_clients": _Key(100, 2, 200_000, whole=True),  # more are read from a file with counts
+    "step_time_s": _Key(0.1),
+    "comm_time_s": _Key(2.0),
+    "step_energy_j": _Key(1e-3),
+    "comm_energy_j": _Key(2e-2),
+    "spread": _Key(0.33, 0.0, 1.5),
+    "straggler_share": _Key(0.0, 0.0, 0.5),
+    "straggler_slowdown": _Key(5.0, 1.0, 20.0),
+    "fleet_seed": _Key(1, 0, 2**31 - 1, whole=True),
+    "law": _Key("normal", words=("normal", "lognormal")),
 }
-_WHOLE_DRAWN = ("num_clients", "fleet_seed")
-KEYS = frozenset(
-    {"fleet", "pilots", "energy_weight", "target_gap", *CHOICES, *DRAWN, *COEFFICIENTS}
-    | {*ASSUMED, *PRICE_KEYS, *LIMITS, *CURRENT}
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """A state, understood: what to plan for, and how to ask the same on the command line."""
-
-    devices: Devices
-    convergence: Convergence
-    estimate: Estimate | None
-    participation: str
-    energy_weight: float | None
-    prices: Prices | None
-    constraints: Constraints
-    method: Method | None  # of uniform sampling with a bound; the rest have one way to be planned
-    current: tuple[int, int] | None
-    reference: Bound | Estimate  # what a bound of one's own is moved away from
-
-    @property
-    def fleet(self) -> Fleet:
-        """The devices."""
-        return self.devices.fleet
-
-    @property
-    def knowledge(self) -> Bound | Estimate | Saturation:
-        """What to plan with."""
-        known = self.estimate or self.convergence.bound or self.convergence.saturation
-        if known is None:
-            raise AssertionError("without an estimate or a bound, something is assumed")
-        return known
-
-    @property
-    def problem(self) -> Problem:
-        """What the plan is made for."""
-        return Problem(fleet=self.fleet, objective=self.objective, limits=self.constraints)
-
-    @property
-    def objective(self) -> Objective:
-        """What a second, a joule and a client's round are worth."""
-        if self.prices is not None:
-            return self.prices.objective()
-        return Objective.weighted(self.energy_weight or 0.0)
+KEYS = {
+    "fleet": _Key("given"),
+    "pilots": _Key("given"),
+    "bound": _Key("given", words=("given", "own", "none")),
+    "objective": _Key("weight", words=("weight", "prices")),
+    "method": _Key(words=METHODS),
+    "participation": _Key(words=tuple(LAWS)),
+    "energy_weight": _Key(0.0),
+    "target_gap": _Key(1.0),
+    "current_clients_per_round": _COUNT,
+    **_DRAWN,
+    **dict.fromkeys(COEFFICIENTS, _Key()),
+    **{name: _Key(usual, 1.0, 1e6) for name, usual in _ASSUMED.items()},
+    **dict.fromkeys(PRICE_KEYS, _Key(0.0)),
+    **dict.fromkeys(("deadline_s", "energy_budget_j"), _Key()),
+    **dict.fromkeys(("max_rounds", "min_clients_per_round", "max_clients_per_round"), _COUNT),
+    **dict.fromkeys(("min_local_steps", "max_local_steps", "current_local_steps"), _STEPS),
+}
 
 
 def parse_json(body: bytes) -> dict[str, Any]:
@@ -119,137 +101,173 @@ def parse_json(body: bytes) -> dict[str, Any]:
 def read_state(given: Mapping[str, Any], shelf: Shelf) -> Question:
     """What this state asks; InputError carries everything that is wrong with it."""
     collector = Collector()
-    for name in sorted(given.keys() - KEYS)[:20]:
+    for name in sorted(given.keys() - KEYS.keys())[:20]:
         collector.add(InputProblem(column=name[:40], message="is not known. Remove it."))
-    reader = Reader(given, collector)
-    devices = collector.attempt(partial(_devices, reader, shelf))
-    constraints = _constraints(reader, devices, collector)
-    weight, prices = _objective(reader, collector)
-    convergence = collector.attempt(partial(read_convergence, reader, shelf))
+    state = _State(given, collector)
+    devices = collector.attempt(partial(_devices, state, shelf))
+    size = None if devices is None else len(devices.fleet)
+    limits = collector.attempt(partial(_limits, state, size))
+    counts = collector.attempt(partial(_objective, state))
+    convergence = collector.attempt(partial(_convergence, state, shelf))
     is_measured = convergence is None or convergence.is_measured
-    law = reader.choice("participation", "uniform" if is_measured else "turns")
-    method = reader.choice("method", None)
-    if law != "uniform" or not is_measured:
-        method = None
-    estimate = None
-    if devices is not None and convergence is not None and convergence.pilots:
-        estimate = collector.attempt(
-            partial(read_estimate, convergence, len(devices.fleet), method)
-        )
-    if constraints is not None:
-        for problem in method_problems(
-            method, constraints, robust_possible=estimate is not None, regret_quantile=1.0
-        ):
-            collector.add(problem)
-        if convergence is not None and (bound := convergence.bound) is not None:
-            collector.attempt(lambda: steps_range(constraints, bound))
-    current = _current(reader, devices, collector)
+    law = state["participation"] or ("uniform" if is_measured else "turns")
+    has_method = law == "uniform" and is_measured
+    method: Method | None = state["method"] if has_method else None
+    knowledge = None
+    if size is not None and convergence is not None:
+        knowledge = collector.attempt(partial(convergence.fitted, size, method))
+    if limits is not None:
+        collector.attempt(partial(_check_together, limits, method, knowledge))
+    current = _current(state, size, collector)
     collector.finish()
-    if devices is None or convergence is None or constraints is None:
+    if not (devices and limits and counts and convergence and knowledge):
         raise AssertionError("a missing part is always a noted problem")
-    if law == "uniform" and is_measured:
-        method = method or ("robust" if estimate is not None else "exact")
-    question = Question(
+    if has_method:
+        method = method or ("robust" if isinstance(knowledge, Estimate) else "exact")
+    prices, objective = counts
+    problem = Problem(fleet=devices.fleet, objective=objective, limits=limits)
+    if law == "turns":
+        check_group_sizes(problem)
+    return Question(
         devices=devices,
         convergence=convergence,
-        estimate=estimate,
-        energy_weight=weight,
-        prices=prices,
-        constraints=constraints,
+        problem=problem,
+        knowledge=knowledge,
         participation=law,
+        prices=prices,
         method=method,
         current=current,
-        reference=estimate or read_reference(reader, shelf, len(devices.fleet)),
+        reference=_reference(state, shelf, knowledge, len(devices.fleet)),
     )
-    if law == "turns":
-        check_group_sizes(question.problem)
-    return question
 
 
-def _devices(reader: Reader, shelf: Shelf) -> Devices:
-    which = reader.text("fleet", "given")
-    if which == "given":
-        return shelf.basis.devices
-    if which != "drawn":
-        return shelf.find_fleet(which)
-    law = reader.choice("law", "normal")
-    drawn: dict[str, Any] = {
-        name: reader.within(name, usual, low, high, whole=name in _WHOLE_DRAWN)
-        if name in (*_WHOLE_DRAWN, "spread", "straggler_share", "straggler_slowdown")
-        else reader.number(name, usual)
-        for name, (usual, low, high) in DRAWN.items()
+class _State(dict[str, Any]):
+    """Values of a state by key, each checked once it is asked for.
+
+    What is wrong with one is noted, and it has its usual value.
+    """
+
+    def __init__(self, given: Mapping[str, Any], collector: Collector) -> None:
+        super().__init__()
+        self._given, self._collector = given, collector
+
+    def __missing__(self, name: str) -> Any:
+        key, value = KEYS[name], self._given.get(name)
+        if value is not None and (fault := _fault(key, value)):
+            self._collector.add(InputProblem(column=name, message=fault))
+            value = None
+        if isinstance(value, int | float):
+            value = int(value) if key.whole else float(value)
+        self[name] = key.usual if value in (None, "") else value
+        return self[name]
+
+
+def _fault(key: _Key, value: Any) -> str:
+    """What is wrong with a value, if anything is."""
+    if key.words:
+        return "" if value in key.words else f"must be one of {', '.join(key.words)}."
+    if isinstance(key.usual, str):
+        is_short = isinstance(value, str) and len(value) <= 64
+        return "" if is_short else "must be a short text."
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return "must be a number."
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        return "must be a finite number."
+    if key.whole and number != int(number):
+        return "must be a whole number."
+    if not key.low <= number <= key.high:
+        ends = f"from {key.low:,g} to {key.high:,g}" if key.high < math.inf else "at least 1"
+        return f"must be {ends}, but got {number:,g}."
+    return ""
+
+
+def _devices(state: _State, shelf: Shelf) -> Devices:
+    if state["fleet"] != "drawn":
+        return shelf.find_fleet(state["fleet"])
+    drawn = {name: state[name] for name in _DRAWN}
+    return shelf.drawn(tuple(drawn.values()), partial(_draw, drawn))
+
+
+def _draw(drawn: Mapping[str, Any]) -> Devices:
+    size, law, seed = drawn["num_clients"], drawn["law"], drawn["fleet_seed"]
+    spreads: dict[str, Any] = {
+        name: (drawn[name], drawn["spread"] * drawn[name]) for name in QUANTITIES
     }
-    return shelf.drawn((law, *drawn.values()), partial(_draw, law, **drawn))
+    fleet = draw_fleet(size, **spreads, law=law, seed=seed)
+    words = ", ".join(f"{name}={spread!r}" for name, spread in spreads.items())
+    python = f"draw_fleet({size}, {words}, law={law!r}, seed={seed})"
+    if share := drawn["straggler_share"]:
+        slowdown = drawn["straggler_slowdown"]
+        fleet = with_stragglers(fleet, share, slowdown)
+        python = f"with_stragglers({python}, {share!r}, {slowdown!r})"
+    return Devices(name="a drawn fleet", fleet=fleet, file=DRAWN_FILE, python=python)
 
 
-def _draw(
-    law: Any,
-    *,
-    num_clients: int,
-    spread: float,
-    straggler_share: float,
-    straggler_slowdown: float,
-    fleet_seed: int,
-    **means: float,
-) -> Devices:
-    quantities = {name: (mean, spread * mean) for name, mean in means.items()}
-    fleet = draw_fleet(
-        num_clients,
-        step_time_s=quantities["step_time_s"],
-        comm_time_s=quantities["comm_time_s"],
-        step_energy_j=quantities["step_energy_j"],
-        comm_energy_j=quantities["comm_energy_j"],
-        law=law,
-        seed=fleet_seed,
+def _limits(state: _State, size: int | None) -> Constraints:
+    limits = Constraints(**{name: state[name] for name in Constraints.__slots__})
+    if size is not None:
+        limits.clients_range(size)
+    return limits
+
+
+def _objective(state: _State) -> tuple[Prices | None, Objective]:
+    if state["objective"] != "prices":
+        return None, Objective.weighted(state["energy_weight"])
+    prices = Prices(**{name: state[key] for key, name in PRICE_KEYS.items()})
+    return prices, prices.objective()
+
+
+def _convergence(state: _State, shelf: Shelf) -> Convergence:
+    if state["bound"] == "own":
+        return _own_bound(state)
+    if state["bound"] != "none":
+        given = shelf.find_pilots(state["pilots"])
+        if given.is_measured:
+            return given
+    return Convergence.unmeasured(*(state[name] for name in _ASSUMED))
+
+
+def _own_bound(state: _State) -> Convergence:
+    coefficients = {name: state[name] for name in COEFFICIENTS}
+    if missing := [name for name, value in coefficients.items() if value is None]:
+        raise InputError(f"a bound of one's own needs {', '.join(missing)}. Give a0, b0 and c0.")
+    if problems := target_gap_problems(state["target_gap"]):
+        raise InputError(problems)
+    return Convergence(name="your own", known=Bound(**coefficients), target_gap=state["target_gap"])
+
+
+def _check_together(
+    limits: Constraints, method: Method | None, knowledge: Knowledge | None
+) -> None:
+    problems = method_problems(
+        method, limits, robust_possible=isinstance(knowledge, Estimate), regret_quantile=1.0
     )
-    words = ", ".join(f"{name}={spread!r}" for name, spread in quantities.items())
-    python = f"draw_fleet({num_clients}, {words}, law={law!r}, seed={fleet_seed})"
-    if straggler_share:
-        fleet = with_stragglers(fleet, straggler_share, straggler_slowdown)
-        python = f"with_stragglers({python}, {straggler_share!r}, {straggler_slowdown!r})"
-    return Devices(name="a drawn fleet", fleet=fleet, flags=("--fleet", DRAWN_FILE), python=python)
-
-
-def _constraints(
-    reader: Reader, devices: Devices | None, collector: Collector
-) -> Constraints | None:
-    limits = {name: reader.number(name, whole=name in WHOLE) for name in LIMITS}
-    made = collector.attempt(lambda: Constraints(**limits))
-    if made is not None and devices is not None:
-        collector.attempt(lambda: made.clients_range(len(devices.fleet)))
-    return made
-
-
-def _objective(reader: Reader, collector: Collector) -> tuple[float | None, Prices | None]:
-    if reader.choice("objective", "weight") == "prices":
-        prices = {name: reader.number(key, 0.0) for key, name in PRICE_KEYS.items()}
-        return None, collector.attempt(lambda: Prices(**prices))
-    weight = reader.number("energy_weight", 0.0)
-    collector.attempt(lambda: Objective.weighted(weight))
-    return weight, None
-
-
-def _current(
-    reader: Reader, devices: Devices | None, collector: Collector
-) -> tuple[int, int] | None:
-    k, e = (reader.number(key, whole=True) for key in CURRENT)
-    if k is None or e is None:
-        return None
-    check: Callable[[], None] = partial(_check_current, k, e, devices)
-    collector.attempt(check)
-    return k, e
-
-
-def _check_current(k: int, e: int, devices: Devices | None) -> None:
-    problems = []
-    if k < 1 or (devices is not None and k > len(devices.fleet)):
-        most = "the number of devices" if devices is None else f"{len(devices.fleet):,}"
-        problems.append(
-            InputProblem(column=CURRENT[0], message=f"must be from 1 to {most}, not {k:,}.")
-        )
-    if not 1 <= e <= 10**9:
-        problems.append(
-            InputProblem(column=CURRENT[1], message=f"must be from 1 to 10^9, not {e:,}.")
-        )
     if problems:
         raise InputError(problems)
+    if isinstance(knowledge, Bound):
+        steps_range(limits, knowledge)
+
+
+def _current(state: _State, size: int | None, collector: Collector) -> tuple[int, int] | None:
+    clients, steps = state["current_clients_per_round"], state["current_local_steps"]
+    if clients is None or steps is None:
+        return None
+    if size is not None and clients > size:
+        message = f"must be from 1 to {size:,}, not {clients:,}."
+        collector.add(InputProblem(column="current_clients_per_round", message=message))
+    return clients, steps
+
+
+def _reference(state: _State, shelf: Shelf, knowledge: Knowledge, size: int) -> Bound | Estimate:
+    """What a bound of one's own is moved away from: what was given, or that of the example."""
+    if isinstance(knowledge, Estimate):
+        return knowledge
+    try:
+        given = shelf.find_pilots(state["pilots"]).fitted(size)
+    except InputError:  # it cannot be had any more
+        return EXAMPLE_BOUND
+    return EXAMPLE_BOUND if isinstance(given, Saturation) else given

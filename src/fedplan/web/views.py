@@ -17,8 +17,8 @@ from fedplan.planning.surface import Surface
 from fedplan.web.fleet_picture import fleet_picture
 from fedplan.web.grids import Grid
 from fedplan.web.pictures import curve_pictures, frontier_picture, map_picture
+from fedplan.web.question import Question
 from fedplan.web.rows import PAPER
-from fedplan.web.state import Question
 
 _NO_MAP = {
     "turns": "Groups that take turns have no K: there is no map of costs over K and E. "
@@ -79,11 +79,11 @@ def sampling_pictures(
         k, e = settings[0]
         others = [other for _, other in other_bounds(grid.bound, plausible)]
         gap = question.convergence.target_gap
-        curves = curve_pictures(grid, question.objective, (k, e), others, gap)
+        curves = curve_pictures(grid, question.problem.objective, (k, e), others, gap)
         waits = f"a round waits (K={k:,})", round_time_s(question.fleet, k, e)
     return {
-        "frontier": frontier_picture(part, marks, question.constraints, relative),
-        "map": map_picture(part, marks, question.constraints, _basis(question, plan)),
+        "frontier": frontier_picture(part, marks, question.problem.limits, relative),
+        "map": map_picture(part, marks, question.problem.limits, _basis(question, plan)),
         "curves": curves,
         "turns": None,
         "fleet": fleet_picture(question.fleet, e, waits, sampled=k),
@@ -116,5 +116,5 @@ def _marks(plan: Plan, chosen: Prediction | None, current: Prediction | None) ->
 def _basis(question: Question, plan: Plan) -> str:
     if question.prices is not None:
         return plan.unit
-    weight = question.energy_weight
+    weight = question.problem.objective.energy_weight
     return f"energy weight {weight:g}" if weight else "time alone"
