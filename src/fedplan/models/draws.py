@@ -13,7 +13,7 @@ STEP = np.uint64(0x9E3779B97F4A7C15)
 
 
 @njit(inline="always")
-def scramble(z):  # type: ignore[no-untyped-def]
+def scramble(z):
     """SplitMix64's output function: a bijection of 64 bits."""
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -21,7 +21,7 @@ def scramble(z):  # type: ignore[no-untyped-def]
 
 
 @njit(inline="always")
-def stream(seed, round_, client):  # type: ignore[no-untyped-def]
+def stream(seed, round_, client):
     """The state a stream starts from."""
     state = scramble(np.uint64(seed) + STEP)
     state = scramble(state ^ (np.uint64(round_) + STEP))
@@ -29,14 +29,14 @@ def stream(seed, round_, client):  # type: ignore[no-untyped-def]
 
 
 @njit(inline="always")
-def below(state, limit):  # type: ignore[no-untyped-def]
+def below(state, limit):
     """A whole number below `limit` (at most 2**32), from the stream's next state."""
     high = scramble(state) >> np.uint64(32)
     return np.int64((high * np.uint64(limit)) >> np.uint64(32))
 
 
 @njit(inline="always")
-def draw_next(deck, j, state):  # type: ignore[no-untyped-def]
+def draw_next(deck, j, state):
     """One of deck[j:], uniformly, moved to deck[j]: draws 0, 1, ... are without replacement."""
     r = j + below(state, deck.size - j)
     drawn = deck[r]
@@ -46,7 +46,7 @@ def draw_next(deck, j, state):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def draw_batches(seed: int, round_: int, client: int, size: int, batch: int, steps: int):  # type: ignore[no-untyped-def]
+def draw_batches(seed: int, round_: int, client: int, size: int, batch: int, steps: int):
     """Rows of every step's batch, shape (steps, batch): each uniform, without replacement.
 
     The compiled models draw the same ones as they go.

@@ -18,7 +18,6 @@ from fedplan.models.convolution import (
     TAPS,
     convolve_pool_some_tile,
     convolve_pool_tile,
-    nonzero,
     pixel_gradient_tile,
     tap_gradient_tile,
 )
@@ -32,6 +31,7 @@ from fedplan.models.lanes import (
     lane_sum,
     load,
     maximum,
+    nonzero,
     outer_tile,
     store,
     transpose,
@@ -93,7 +93,7 @@ class Space(NamedTuple):
 
 
 @njit(nogil=True)
-def _make_space(stride):  # type: ignore[no-untyped-def]
+def _make_space(stride):
     space = Space(
         aligned_zeros(PLANE_0),
         np.zeros(PADDED, np.int64),
@@ -123,7 +123,7 @@ def _make_space(stride):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True)
-def _find_taps(x, offsets, s, space):  # type: ignore[no-untyped-def]
+def _find_taps(x, offsets, s, space):
     """Bits of the taps that meet more than zeros, for every window of the first layer.
 
     A tap of a window meets 2 x 2 pixels, in sixteen samples. Digits have wide blank borders, so
@@ -149,7 +149,7 @@ def _find_taps(x, offsets, s, space):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True)
-def _forward(weights, x, offsets, s, stride, space):  # type: ignore[no-untyped-def]
+def _forward(weights, x, offsets, s, stride, space):
     """Scores of the samples at offsets s to s + 15, and everything the way back needs."""
     for y in range(IMAGE):
         line = ((y + 2) * PADDED + 2) * LANES
@@ -192,7 +192,7 @@ def _forward(weights, x, offsets, s, stride, space):  # type: ignore[no-untyped-
 
 
 @njit(nogil=True)
-def _backward_dense(weights, s, stride, space):  # type: ignore[no-untyped-def]
+def _backward_dense(weights, s, stride, space):
     """Errors of the scores back to what came out of the second pooling."""
     zero = constant(0.0)
     errors, dense = space.errors_3, weights[DENSE_3:]
@@ -213,7 +213,7 @@ def _backward_dense(weights, s, stride, space):  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True)
-def _backward_relu(errors, which, channels, windows, gradient, at):  # type: ignore[no-untyped-def]
+def _backward_relu(errors, which, channels, windows, gradient, at):
     """Drop errors of windows ReLU let nothing through; the rest sums to the biases' gradient."""
     zero = constant(0.0)
     for o in range(channels):
@@ -226,7 +226,7 @@ def _backward_relu(errors, which, channels, windows, gradient, at):  # type: ign
 
 
 @njit(nogil=True)
-def _backward_convolutions(weights, space):  # type: ignore[no-untyped-def]
+def _backward_convolutions(weights, space):
     """Errors after the second pooling back to the first layer, into the taps' gradient."""
     gradient, errors_2, errors_1 = space.gradient, space.errors_pooled_2, space.errors_pooled_1
     _backward_relu(errors_2, space.which_2, CHANNELS_2, POOLED_2**2, gradient, BIASES_2)
@@ -254,7 +254,7 @@ def _backward_convolutions(weights, space):  # type: ignore[no-untyped-def]
 
 
 @njit(inline="always")
-def _update_dense(dense, inputs, errors, rows, width, stride, batch, scale, space, tile):  # type: ignore[no-untyped-def]
+def _update_dense(dense, inputs, errors, rows, width, stride, batch, scale, space, tile):
     """Add scale * errors x inputs, summed over the batch, to the weights; one input a lane."""
     for i in range(width):
         space.columns[i] = i * stride
@@ -271,7 +271,7 @@ def _update_dense(dense, inputs, errors, rows, width, stride, batch, scale, spac
 
 
 @njit(nogil=True)
-def _step(weights, x, offsets, chosen, batch, stride, rate, space):  # type: ignore[no-untyped-def]
+def _step(weights, x, offsets, chosen, batch, stride, rate, space):
     """One step of SGD on the samples at these offsets."""
     scores = space.scores
     space.gradient[:] = 0.0
@@ -303,7 +303,7 @@ def _step(weights, x, offsets, chosen, batch, stride, rate, space):  # type: ign
 
 
 @njit(nogil=True, cache=True)
-def train_round(  # type: ignore[no-untyped-def]
+def train_round(
     weights, x, labels, starts, cohort, shares, steps, rate, seed, round_, batch_size, halfway
 ):
     """One round of FedAvg; the interface `Learner` says what it does."""
@@ -335,7 +335,7 @@ def train_round(  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True, cache=True)
-def evaluate(weights, x, labels, rows):  # type: ignore[no-untyped-def]
+def evaluate(weights, x, labels, rows):
     """Mean cross-entropy and accuracy over these rows."""
     space = _make_space(LANES)
     offsets, sums, winners = np.zeros(LANES, np.int64), aligned_zeros(LANES), aligned_zeros(LANES)

@@ -18,7 +18,7 @@ from numba import float32, njit
 from numpy.typing import NDArray
 
 from fedplan.models.draws import STEP, draw_next, stream
-from fedplan.models.lanes import dot_tile, gather_dot_tile, outer_tile, transpose
+from fedplan.models.lanes import dot_tile, outer_tile, transpose
 from fedplan.models.learner import NOWHERE, FloatArray, IntArray, check_batch_size
 from fedplan.models.packing import BLOCK, Samples, pack_clients, pack_samples
 from fedplan.models.softmax import log_sum_exp, softmax
@@ -208,7 +208,7 @@ def _evaluate(classes: int, tile: int) -> Any:
             data = columns[starts[block] * BLOCK : starts[block + 1] * BLOCK]
             for s in range(0, BLOCK, 16):
                 for c in range(0, classes, tile):
-                    gather_dot_tile(data, s, BLOCK, weights, c, used, own, own.size, scores, tile)
+                    dot_tile(data, s, BLOCK, weights, c, used, own, own.size, scores, tile)
                 log_sum_exp(scores, s, BLOCK, classes, sums, winners)
             for s in range(min(BLOCK, labels.size - block * BLOCK)):
                 label = labels[block * BLOCK + s]
