@@ -5,12 +5,14 @@ A new model is one file with one such class.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fedplan.errors import InputError
+from fedplan.tasks.dataset import FederatedData
 
 FloatArray = NDArray[np.float32]
 IntArray = NDArray[np.int64]
@@ -79,10 +81,41 @@ def stratified_rows(labels: IntArray, count: int) -> IntArray:
     return np.sort(np.concatenate(chosen))
 
 
-NOWHERE = np.zeros(0, dtype=np.float32)  # for kernels: no half-way weights are wanted
-
-
 def check_batch_size(batch_size: int) -> None:
     """Refuse an empty batch."""
     if batch_size < 1:
         raise InputError(f"`batch_size >= 1` must hold, but got batch_size={batch_size}.")
+
+
+class CompiledLearner:
+    """What learners have in common whose rounds are one call of a compiled kernel.
+
+    The kernel gets what `train_round` is given, and the batch size before `halfway`, which has no
+    entries where it is not wanted.
+    """
+
+    _train: Callable[..., None]
+
+    def __init__(self, data: FederatedData, batch_size: int) -> None:
+        check_batch_size(batch_size)
+        self.labels = np.array(data.y, dtype=np.int64)
+        self.sizes = data.sizes
+        self._batch_size = batch_size
+
+    def train_round(
+        self,
+        weights: FloatArray,
+        cohort: IntArray,
+        shares: NDArray[np.float64],
+        local_steps: int,
+        rate: float,
+        seed: int,
+        round_: int,
+        halfway: FloatArray | None = None,
+    ) -> None:
+        """One round of FedAvg, in place."""
+        if halfway is None:
+            halfway = np.zeros(0, dtype=np.float32)
+        self._train(
+            weights, cohort, shares, local_steps, rate, seed, round_, self._batch_size, halfway
+        )

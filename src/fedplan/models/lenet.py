@@ -7,40 +7,20 @@ pooling; 400-120-84-10 with ReLU between: 61,706 parameters.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fedplan.errors import InputError
+from fedplan.models import lenet_kernels as layout
 from fedplan.models.convolution import SIDE
-from fedplan.models.learner import NOWHERE, FloatArray, IntArray, check_batch_size
-from fedplan.models.lenet_kernels import (
-    BIASES_1,
-    BIASES_2,
-    CHANNELS_1,
-    CHANNELS_2,
-    CLASSES,
-    DENSE_1,
-    DENSE_2,
-    DENSE_3,
-    HIDDEN_1,
-    HIDDEN_2,
-    IMAGE,
-    INPUTS,
-    SIZE,
-    TAPS_1,
-    TAPS_2,
-    WIDTH_1,
-    WIDTH_2,
-    WIDTH_3,
-    evaluate,
-    train_round,
-)
+from fedplan.models.learner import CompiledLearner, FloatArray, IntArray
+from fedplan.models.lenet_kernels import CLASSES, IMAGE, SIZE, evaluate, train_round
 from fedplan.tasks.dataset import FederatedData
 
 
-class LeNet5:
+class LeNet5(CompiledLearner):
     """LeNet-5 on one federated data set of 28 x 28 images in at most ten classes.
 
     Starts from normal weights and biases of variance 1 / (3 inputs), drawn from the seed: the
@@ -48,12 +28,10 @@ class LeNet5:
     """
 
     def __init__(self, data: FederatedData, *, batch_size: int = 64) -> None:
-        check_batch_size(batch_size)
+        super().__init__(data, batch_size)
         _check_data(data)
-        self.labels = np.array(data.y, dtype=np.int64)
-        self.sizes = data.sizes
         self._data = data
-        self._batch_size = batch_size
+        self._train = partial(train_round, data.x.reshape(-1), self.labels, data.starts)
 
     @property
     def num_parameters(self) -> int:
@@ -74,62 +52,41 @@ class LeNet5:
     @staticmethod
     def unpack(weights: FloatArray) -> tuple[FloatArray, ...]:
         """Weights and bias of each of the five layers, in turn, as views of the flat array."""
-        dense = []
+        first, second = layout.CHANNELS_1, layout.CHANNELS_2
+        ends = [layout.BIASES_1, layout.TAPS_2, layout.BIASES_2, layout.BIASES_2 + second]
+        taps_1, biases_1, taps_2, biases_2, _ = np.split(weights, ends)
+        layers = [taps_1.reshape(first, 1, SIDE, SIDE), biases_1]
+        layers += [taps_2.reshape(second, first, SIDE, SIDE), biases_2]
         for start, rows, inputs, width in (
-            (DENSE_1, HIDDEN_1, INPUTS, WIDTH_1),
-            (DENSE_2, HIDDEN_2, HIDDEN_1, WIDTH_2),
-            (DENSE_3, CLASSES, HIDDEN_2, WIDTH_3),
+            (layout.DENSE_1, layout.HIDDEN_1, layout.INPUTS, layout.WIDTH_1),
+            (layout.DENSE_2, layout.HIDDEN_2, layout.HIDDEN_1, layout.WIDTH_2),
+            (layout.DENSE_3, CLASSES, layout.HIDDEN_2, layout.WIDTH_3),
         ):
             matrix = weights[start : start + rows * width].reshape(rows, width)
-            dense += [matrix[:, :inputs], matrix[:, inputs]]
-        return (
-            weights[TAPS_1:BIASES_1].reshape(CHANNELS_1, 1, SIDE, SIDE),
-            weights[BIASES_1:TAPS_2],
-            weights[TAPS_2:BIASES_2].reshape(CHANNELS_2, CHANNELS_1, SIDE, SIDE),
-            weights[BIASES_2 : BIASES_2 + CHANNELS_2],
-            *dense,
-        )
-
-    def train_round(
-        self,
-        weights: FloatArray,
-        cohort: IntArray,
-        shares: NDArray[np.float64],
-        local_steps: int,
-        rate: float,
-        seed: int,
-        round_: int,
-        halfway: FloatArray | None = None,
-    ) -> None:
-        """One round of FedAvg, in place."""
-        train_round(
-            weights, self._data.x.reshape(-1), self.labels, self._data.starts, cohort, shares,
-            local_steps, rate, seed, round_, self._batch_size,
-            NOWHERE if halfway is None else halfway,
-        )  # fmt: skip
+            layers += [matrix[:, :inputs], matrix[:, inputs]]
+        return tuple(layers)
 
     def samples(self, rows: IntArray | None = None) -> Samples:
         """All training samples, or these rows of them."""
         if rows is None:
             rows = np.arange(self._data.num_samples)
-        return Samples(images=self._data.x, labels=self.labels, rows=rows)
+        return Samples(self._data.x, self.labels, rows)
 
     def test_samples(self) -> Samples | None:
         """The samples no client trains on."""
         if self._data.test_x is None or self._data.test_y is None:
             return None
         labels = np.array(self._data.test_y, dtype=np.int64)
-        return Samples(images=self._data.test_x, labels=labels, rows=np.arange(labels.size))
+        return Samples(self._data.test_x, labels, np.arange(labels.size))
 
     def evaluate(self, weights: FloatArray, samples: Samples) -> tuple[float, float]:
         """Mean cross-entropy and accuracy."""
-        images = samples.images.reshape(-1)
-        loss, accuracy = evaluate(weights, images, samples.labels, samples.rows)
-        return float(loss), float(accuracy)
+        images, labels, rows = samples
+        loss, accuracy = evaluate(weights, images.reshape(-1), labels, rows)
+        return loss, accuracy
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Samples:
+class Samples(NamedTuple):
     """Rows of a set of images."""
 
     images: FloatArray

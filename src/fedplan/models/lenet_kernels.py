@@ -45,15 +45,13 @@ IMAGE = 28
 CLASSES = 10
 PADDED = IMAGE + SIDE - 1  # 32
 POOLED_1 = IMAGE // 2  # 14
-SIDE_2 = POOLED_1 - SIDE + 1  # 10
-POOLED_2 = SIDE_2 // 2  # 5
+POOLED_2 = (POOLED_1 - SIDE + 1) // 2  # 5
 CHANNELS_1, CHANNELS_2 = 6, 16
 INPUTS, HIDDEN_1, HIDDEN_2 = CHANNELS_2 * POOLED_2**2, 120, 84
 # A dense layer's row: its inputs, a bias, and zeros up to a multiple of 32.
 WIDTH_1, WIDTH_2, WIDTH_3 = 416, 128, 96
 # Where each layer's weights begin in the flat array; dense rows begin at whole cache lines.
-TAPS_1 = 0
-BIASES_1 = TAPS_1 + CHANNELS_1 * TAPS
+TAPS_1, BIASES_1 = 0, CHANNELS_1 * TAPS
 TAPS_2 = BIASES_1 + CHANNELS_1
 BIASES_2 = TAPS_2 + CHANNELS_2 * CHANNELS_1 * TAPS
 DENSE_1 = -(-(BIASES_2 + CHANNELS_2) // LANES) * LANES
@@ -149,7 +147,7 @@ def _find_taps(x, offsets, s, space):
 
 
 @njit(nogil=True)
-def _forward(weights, x, offsets, s, stride, space):
+def _forward(weights, x, offsets, s, space):
     """Scores of the samples at offsets s to s + 15, and everything the way back needs."""
     for y in range(IMAGE):
         line = ((y + 2) * PADDED + 2) * LANES
@@ -174,42 +172,46 @@ def _forward(weights, x, offsets, s, stride, space):
                     space.pooled_2, space.which_2, o * PLANE_2 + (y * POOLED_2 + k) * LANES,
                     PLANE_2, TILE_2,
                 )  # fmt: skip
-    a, b, c = space.inputs_1, space.inputs_2, space.inputs_3
+    a, b, c, stride = space.inputs_1, space.inputs_2, space.inputs_3, space.rows.size
     for i in range(INPUTS):
         store(a, i * stride + s, load(space.pooled_2, i * LANES))
-    zero = constant(0.0)
-    dense = weights[DENSE_1:]
-    for o in range(0, HIDDEN_1, TILE_HIDDEN):
-        dot_tile(a, s, stride, dense, o, WIDTH_1, 1, INPUTS + 1, b, TILE_HIDDEN)
-    for o in range(HIDDEN_1):
-        store(b, o * stride + s, maximum(load(b, o * stride + s), zero))
-    dense = weights[DENSE_2:]
-    for o in range(0, HIDDEN_2, TILE_HIDDEN):
-        dot_tile(b, s, stride, dense, o, WIDTH_2, 1, HIDDEN_1 + 1, c, TILE_HIDDEN)
-    for o in range(HIDDEN_2):
-        store(c, o * stride + s, maximum(load(c, o * stride + s), zero))
+    _dense(a, s, stride, weights[DENSE_1:], HIDDEN_1, WIDTH_1, INPUTS, b)
+    _dense(b, s, stride, weights[DENSE_2:], HIDDEN_2, WIDTH_2, HIDDEN_1, c)
     dot_tile(c, s, stride, weights[DENSE_3:], 0, WIDTH_3, 1, HIDDEN_2 + 1, space.scores, CLASSES)
 
 
+@njit(inline="always")
+def _dense(x, s, stride, weights, rows, width, inputs, out):
+    """A dense layer and its ReLU."""
+    for o in range(0, rows, TILE_HIDDEN):
+        dot_tile(x, s, stride, weights, o, width, 1, inputs + 1, out, TILE_HIDDEN)
+    for at in range(s, rows * stride, stride):
+        store(out, at, maximum(load(out, at), constant(0.0)))
+
+
 @njit(nogil=True)
-def _backward_dense(weights, s, stride, space):
+def _backward_dense(weights, s, space):
     """Errors of the scores back to what came out of the second pooling."""
-    zero = constant(0.0)
-    errors, dense = space.errors_3, weights[DENSE_3:]
-    for o in range(0, HIDDEN_2, TILE_HIDDEN):
-        dot_tile(space.scores, s, stride, dense, o, 1, WIDTH_3, CLASSES, errors, TILE_HIDDEN)
-    for at in range(s, HIDDEN_2 * stride, stride):
-        store(errors, at, where_greater(load(space.inputs_3, at), zero, load(errors, at), zero))
-    errors, dense = space.errors_2, weights[DENSE_2:]
-    for o in range(0, HIDDEN_1, TILE_HIDDEN):
-        dot_tile(space.errors_3, s, stride, dense, o, 1, WIDTH_2, HIDDEN_2, errors, TILE_HIDDEN)
-    for at in range(s, HIDDEN_1 * stride, stride):
-        store(errors, at, where_greater(load(space.inputs_2, at), zero, load(errors, at), zero))
-    errors, dense = space.errors_1, weights[DENSE_1:]
+    a, b, c, stride = space.errors_1, space.errors_2, space.errors_3, space.rows.size
+    scores, dense = space.scores, weights[DENSE_3:]
+    _dense_errors(scores, s, stride, dense, CLASSES, WIDTH_3, HIDDEN_2, space.inputs_3, c)
+    dense = weights[DENSE_2:]
+    _dense_errors(c, s, stride, dense, HIDDEN_2, WIDTH_2, HIDDEN_1, space.inputs_2, b)
+    dense = weights[DENSE_1:]
     for o in range(0, INPUTS, TILE_INPUTS):
-        dot_tile(space.errors_2, s, stride, dense, o, 1, WIDTH_1, HIDDEN_1, errors, TILE_INPUTS)
+        dot_tile(b, s, stride, dense, o, 1, WIDTH_1, HIDDEN_1, a, TILE_INPUTS)
     for i in range(INPUTS):
-        store(space.errors_pooled_2, i * LANES, load(errors, i * stride + s))
+        store(space.errors_pooled_2, i * LANES, load(a, i * stride + s))
+
+
+@njit(inline="always")
+def _dense_errors(errors, s, stride, weights, rows, width, inputs, x, out):
+    """Errors of a dense layer's inputs x, which passed a ReLU."""
+    zero = constant(0.0)
+    for o in range(0, inputs, TILE_HIDDEN):
+        dot_tile(errors, s, stride, weights, o, 1, width, rows, out, TILE_HIDDEN)
+    for at in range(s, inputs * stride, stride):
+        store(out, at, where_greater(load(x, at), zero, load(out, at), zero))
 
 
 @njit(nogil=True)
@@ -254,8 +256,9 @@ def _backward_convolutions(weights, space):
 
 
 @njit(inline="always")
-def _update_dense(dense, inputs, errors, rows, width, stride, batch, scale, space, tile):
+def _update(dense, inputs, errors, rows, width, batch, scale, space, tile):
     """Add scale * errors x inputs, summed over the batch, to the weights; one input a lane."""
+    stride = space.rows.size
     for i in range(width):
         space.columns[i] = i * stride
     for i in range(0, width, LANES):
@@ -271,40 +274,32 @@ def _update_dense(dense, inputs, errors, rows, width, stride, batch, scale, spac
 
 
 @njit(nogil=True)
-def _step(weights, x, offsets, chosen, batch, stride, rate, space):
+def _step(weights, x, offsets, chosen, batch, rate, space):
     """One step of SGD on the samples at these offsets."""
-    scores = space.scores
+    scores, stride = space.scores, space.rows.size
     space.gradient[:] = 0.0
     for s in range(0, batch, LANES):
-        _forward(weights, x, offsets, s, stride, space)
+        _forward(weights, x, offsets, s, space)
         softmax(scores, s, stride, CLASSES)
         for j in range(s, min(s + LANES, batch)):
             scores[chosen[j] * stride + j] -= float32(1.0)
         for j in range(max(s, batch), s + LANES):  # lanes without a sample
             for o in range(CLASSES):
                 scores[o * stride + j] = 0.0
-        _backward_dense(weights, s, stride, space)
+        _backward_dense(weights, s, space)
         _backward_convolutions(weights, space)
     scale = float32(-rate / batch)
     for i in range(space.gradient.size):
         weights[i] += scale * space.gradient[i]
-    _update_dense(
-        weights[DENSE_1:], space.inputs_1, space.errors_2, HIDDEN_1, WIDTH_1, stride, batch, scale,
-        space, TILE_HIDDEN,
-    )  # fmt: skip
-    _update_dense(
-        weights[DENSE_2:], space.inputs_2, space.errors_3, HIDDEN_2, WIDTH_2, stride, batch, scale,
-        space, TILE_HIDDEN,
-    )  # fmt: skip
-    _update_dense(
-        weights[DENSE_3:], space.inputs_3, scores, CLASSES, WIDTH_3, stride, batch, scale, space,
-        CLASSES,
-    )  # fmt: skip
+    a, b, c = weights[DENSE_1:], weights[DENSE_2:], weights[DENSE_3:]
+    _update(a, space.inputs_1, space.errors_2, HIDDEN_1, WIDTH_1, batch, scale, space, TILE_HIDDEN)
+    _update(b, space.inputs_2, space.errors_3, HIDDEN_2, WIDTH_2, batch, scale, space, TILE_HIDDEN)
+    _update(c, space.inputs_3, scores, CLASSES, WIDTH_3, batch, scale, space, CLASSES)
 
 
 @njit(nogil=True, cache=True)
 def train_round(
-    weights, x, labels, starts, cohort, shares, steps, rate, seed, round_, batch_size, halfway
+    x, labels, starts, weights, cohort, shares, steps, rate, seed, round_, batch_size, halfway
 ):
     """One round of FedAvg; the interface `Learner` says what it does."""
     stride = (batch_size + 15) // 16 * 16
@@ -328,7 +323,7 @@ def train_round(
                 chosen[j] = labels[sample]
                 offsets[j] = sample * IMAGE * IMAGE
             offsets[batch:] = offsets[0]
-            _step(local, x, offsets, chosen, batch, stride, rate, space)
+            _step(local, x, offsets, chosen, batch, rate, space)
         total += shares[k] * local
     halfway[:] = middle
     weights[:] = total
@@ -346,7 +341,7 @@ def evaluate(weights, x, labels, rows):
         count = min(LANES, rows.size - first)
         for j in range(LANES):
             offsets[j] = rows[first + min(j, count - 1)] * IMAGE * IMAGE
-        _forward(local, x, offsets, 0, LANES, space)
+        _forward(local, x, offsets, 0, space)
         log_sum_exp(space.scores, 0, LANES, CLASSES, sums, winners)
         for j in range(count):
             label = labels[rows[first + j]]

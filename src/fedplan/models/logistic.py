@@ -8,18 +8,15 @@ then computed with one sample a lane, and the gradient with one feature a lane.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 from numba import float32, njit
-from numpy.typing import NDArray
 
 from fedplan.models.draws import STEP, draw_next, stream
 from fedplan.models.lanes import dot_tile, outer_tile, transpose
-from fedplan.models.learner import NOWHERE, FloatArray, IntArray, check_batch_size
+from fedplan.models.learner import CompiledLearner, FloatArray, IntArray
 from fedplan.models.packing import BLOCK, Samples, pack_clients, pack_samples
 from fedplan.models.softmax import log_sum_exp, softmax
 from fedplan.tasks.dataset import FederatedData
@@ -28,7 +25,7 @@ BATCH = 64  # samples of a step
 MAX_TILE = 12  # rows of weights whose scores of sixteen samples stay in the registers
 
 
-class Logistic:
+class Logistic(CompiledLearner):
     """Softmax regression with a bias, from zero weights, on one federated data set.
 
     Weights are a row a class, the bias last: `unpack` gives the matrix.
@@ -41,21 +38,28 @@ class Logistic:
     """
 
     def __init__(self, data: FederatedData, *, batch_size: int = BATCH) -> None:
-        check_batch_size(batch_size)
+        super().__init__(data, batch_size)
         # Of x only the packed copy is kept, so that a caller may let go of millions of rows.
-        self.labels = np.array(data.y, dtype=np.int64)
-        self.sizes = data.sizes
-        self._clients = pack_clients(data)
+        self._clients = clients = pack_clients(data)
         self._test = (data.test_x, data.test_y)
         self._num_classes = data.num_classes
-        self._batch_size = batch_size
         self._used = data.num_features + 1
         # More classes than a tile holds are cut into equal tiles; rows that fill up the last one
         # have zero weights, zero scores and so zero gradients.
         tiles = -(-data.num_classes // MAX_TILE)
         tile = -(-data.num_classes // tiles)
         self._shape = (tiles * tile, self._used)
-        self._kernels = _kernels(data.num_classes, tile)
+        self._evaluate = _evaluate(data.num_classes, tile)
+        self._train = partial(
+            _train_round(data.num_classes, tile),
+            clients.rows,
+            clients.row_starts,
+            clients.features,
+            clients.feature_starts,
+            self.labels,
+            clients.starts,
+            self._used,
+        )
 
     @property
     def num_parameters(self) -> int:
@@ -69,25 +73,6 @@ class Logistic:
     def unpack(self, weights: FloatArray) -> FloatArray:
         """The weights as a matrix (classes, features + 1), the bias last."""
         return weights.reshape(self._shape)[: self._num_classes]
-
-    def train_round(
-        self,
-        weights: FloatArray,
-        cohort: IntArray,
-        shares: NDArray[np.float64],
-        local_steps: int,
-        rate: float,
-        seed: int,
-        round_: int,
-        halfway: FloatArray | None = None,
-    ) -> None:
-        """One round of FedAvg, in place."""
-        clients = self._clients
-        self._kernels.train_round(
-            weights, clients.rows, clients.row_starts, clients.features, clients.feature_starts,
-            self.labels, clients.starts, cohort, shares, local_steps, rate, seed, round_,
-            self._batch_size, self._used, NOWHERE if halfway is None else halfway,
-        )  # fmt: skip
 
     def samples(self, rows: IntArray | None = None) -> Samples:
         """All training samples, or these rows of them."""
@@ -106,24 +91,10 @@ class Logistic:
 
     def evaluate(self, weights: FloatArray, samples: Samples) -> tuple[float, float]:
         """Mean cross-entropy and accuracy."""
-        loss, accuracy = self._kernels.evaluate(
+        loss, accuracy = self._evaluate(
             weights, samples.columns, samples.features, samples.starts, samples.labels, self._used
         )
-        return float(loss), float(accuracy)
-
-
-@dataclass(frozen=True, slots=True)
-class _Kernels:
-    """The compiled functions for one number of classes and of rows a tile: both shape the code."""
-
-    train_round: Callable[..., None]
-    evaluate: Callable[..., tuple[float, float]]
-
-
-@cache
-def _kernels(classes: int, tile: int) -> _Kernels:
-    """Compile (or read from numba's cache) the kernels for this many classes."""
-    return _Kernels(train_round=_train_round(classes, tile), evaluate=_evaluate(classes, tile))
+        return loss, accuracy
 
 
 @njit(inline="always")
@@ -135,13 +106,14 @@ def _add_move(total, weights, local, own, share, used, width, lines):  # type: i
             total[place] += share * (local[c * width + f] - weights[place])
 
 
-# A kernel closes over numbers alone: numba would compile anew, at every start, one that closes
-# over another kernel.
+# A kernel closes over numbers that shape its code, and over nothing else: numba would compile anew,
+# at every start, one that closes over another kernel.
+@cache
 def _train_round(classes: int, tile: int) -> Any:
     @njit(nogil=True, cache=True)
     def train_round(  # type: ignore[no-untyped-def]
-        weights, rows, row_starts, features, feature_starts, labels, starts, cohort, shares, steps,
-        rate, seed, round_, batch_size, used, halfway,
+        rows, row_starts, features, feature_starts, labels, starts, used, weights, cohort, shares,
+        steps, rate, seed, round_, batch_size, halfway,
     ):  # fmt: skip
         """One round of FedAvg; the interface `Learner` says what it does."""
         stride = (batch_size + 15) // 16 * 16
@@ -196,6 +168,7 @@ def _train_round(classes: int, tile: int) -> Any:
     return train_round
 
 
+@cache
 def _evaluate(classes: int, tile: int) -> Any:
     @njit(nogil=True, cache=True)
     def evaluate(weights, columns, features, starts, labels, used):  # type: ignore[no-untyped-def]
