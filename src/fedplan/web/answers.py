@@ -12,7 +12,6 @@ from fedplan.convergence.saturation import Saturation
 from fedplan.core.constraints import TOTALS
 from fedplan.core.plan import Plan
 from fedplan.core.prediction import Prediction
-from fedplan.errors import InputProblem
 from fedplan.figures.units import extra
 from fedplan.participation import uniform
 from fedplan.planning.by_law import price_setting
@@ -124,17 +123,6 @@ def _about_turns(question: Question, plan: Plan) -> str:
         return ""
     less = "less" if ratios[0] < 1 else "more"
     return f"Groups that take turns would cost {abs(ratios[0] - 1):.0%} {less}."
-
-
-def problem_json(problem: InputProblem) -> dict[str, Any]:
-    """A problem, as the command line's JSON has it."""
-    return {
-        "source": problem.source,
-        "line": problem.line,
-        "column": problem.column,
-        "message": problem.message,
-        "text": str(problem),
-    }
 
 
 def _priced(question: Question, setting: tuple[int, int]) -> Prediction:

@@ -7,8 +7,7 @@ foreign Origin and a foreign content type are refused; the token guards what is 
 from __future__ import annotations
 
 import hmac
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -46,17 +45,10 @@ _HEADERS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """A status and the reason for it."""
-
-    status: int
-    reason: str
-
-    def response(self) -> Response:
-        """What is sent."""
-        error = {"type": "Refused", "message": self.reason, "problems": []}
-        return JSONResponse({"success": False, "error": error}, self.status)
+def failure(status: int, kind: str, message: str, problems: Iterable[Any] = ()) -> Response:
+    """What is sent instead of an answer."""
+    error = {"type": kind, "message": message, "problems": list(problems)}
+    return JSONResponse({"success": False, "error": error}, status, {"cache-control": "no-store"})
 
 
 class Guard:
@@ -79,28 +71,29 @@ class Guard:
         headers = _headers(scope)
         refusal = self._refusal(scope, headers)
         if refusal is not None:
-            await refusal.response()(scope, receive, send_guarded)
+            await refusal(scope, receive, send_guarded)
         elif self._token is not None and not self._is_known(headers):
             await self._admit(scope, receive, send_guarded)
         else:
             await self._app(scope, receive, send_guarded)
 
-    def _refusal(self, scope: Scope, headers: Mapping[str, str]) -> Refusal | None:
+    def _refusal(self, scope: Scope, headers: Mapping[str, str]) -> Response | None:
         method, host = scope["method"], headers.get("host", "")
         if self._token is None and not {host, host.rpartition(":")[0]} & _LOOPBACK:
-            reason = f"this server is for 127.0.0.1 and localhost, not for {host[:80]!r}."
-            return Refusal(421, reason)
+            return _refused(421, f"this server is for 127.0.0.1 and localhost, not {host[:80]!r}.")
         if method not in (*_READS, *_WRITES):
-            return Refusal(405, f"{method[:20]} is not a way to ask. Use GET or POST.")
+            return _refused(405, f"{method[:20]} is not a way to ask. Use GET or POST.")
         if len(scope.get("query_string", b"")) > _LONGEST_QUERY:
-            return Refusal(414, "the address is too long.")
+            return _refused(414, "the address is too long.")
         site = headers.get("sec-fetch-site", "same-origin")
         opens_page = method in _READS and headers.get("sec-fetch-mode") == "navigate"
         if site not in ("same-origin", "none") and not (opens_page and scope["path"] == "/"):
-            return Refusal(403, f"a request from another site is refused (Sec-Fetch-Site: {site}).")
+            return _refused(
+                403, f"a request from another site is refused (Sec-Fetch-Site: {site})."
+            )
         origin = headers.get("origin")
         if origin is not None and origin.partition("://")[2] != host:
-            return Refusal(403, f"a request from {origin[:80]!r} is refused: it is another site.")
+            return _refused(403, f"a request from {origin[:80]!r} is refused: it is another site.")
         return None
 
     def _is_known(self, headers: Mapping[str, str]) -> bool:
@@ -117,10 +110,14 @@ class Guard:
             response = RedirectResponse("/", 303)
             response.set_cookie(COOKIE, self._token or "", httponly=True, samesite="strict")
         else:
-            response = Refusal(
+            response = _refused(
                 401, "a token is needed. Open the address that `fedplan serve` has printed."
-            ).response()
+            )
         await response(scope, receive, send)
+
+
+def _refused(status: int, reason: str) -> Response:
+    return failure(status, "Refused", reason)
 
 
 def _headers(scope: Scope) -> dict[str, str]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from fedplan.core.course import Decision
 from fedplan.core.records import RunRecord
 from fedplan.core.setting import setting_label
 from fedplan.errors import InputError
@@ -39,7 +39,8 @@ def runs_of(url: str, experiment: str) -> dict[str, Any]:
     with Store(url, readonly=True) as store:
         entry = _find(store, experiment)
         entries = store.runs(entry.settings)
-    entries.sort(key=lambda run: (run.status != "unfinished", _reversed(run.created)))
+    entries.sort(key=lambda run: run.created, reverse=True)
+    entries.sort(key=lambda run: run.status != "unfinished")
     return {
         "success": True,
         "total": len(entries),
@@ -63,12 +64,16 @@ def curves(url: str, asked: Mapping[str, Any]) -> dict[str, Any]:
             for key in keys
             if (run := listed.get(key)) is not None
         ]
-        study = _study_of(store, entry, asked.get("study"))
+        studies = [
+            study
+            for study in store.studies()
+            if (study.fingerprint, study.experiment.fingerprint) == (asked.get("study"), experiment)
+        ]
     there = [run for run in found if run is not None]
     return {
         "success": True,
         "curves": [_curve(run) for run in there],
-        "target_loss": None if study is None else _target(study),
+        "target_loss": _target(studies[0]) if studies else None,
         "forecast": _forecast(there[0]) if there else None,
     }
 
@@ -101,13 +106,6 @@ def _find(store: Store, fingerprint: str) -> ExperimentEntry:
     raise InputError("this experiment is not in the store any more. Load the page again.")
 
 
-def _study_of(store: Store, entry: ExperimentEntry, fingerprint: Any) -> StudyEntry | None:
-    for study in store.studies():
-        if study.fingerprint == fingerprint:
-            return study if study.experiment.fingerprint == entry.fingerprint else None
-    return None
-
-
 def _target(study: StudyEntry) -> float | None:
     return study.configuration.get("training", {}).get("target-loss") or None
 
@@ -117,29 +115,23 @@ def _forecast(run: RunRecord) -> dict[str, Any] | None:
 
     Its seconds and joules are those of the rounds that it has had, times as many.
     """
-    told = next(
-        (
-            one
-            for one in run.decisions
-            if one.expected_rounds and one.interval and np.isfinite(one.interval[1])
-        ),
-        None,
-    )
-    if told is None or told.interval is None or not run.num_rounds:
+    told = [
+        one
+        for one in run.decisions
+        if one.expected_rounds and one.interval and math.isfinite(one.interval[1])
+    ]
+    if not told or not run.num_rounds:
         return None
-    totals = {"rounds": 1.0, "seconds": run.time_s, "joules": run.energy_j}
-    low, high = told.interval
+    first, interval = told[0], told[0].interval or ()
+    seconds, joules = run.time_s / run.num_rounds, run.energy_j / run.num_rounds
+    per_round = {"rounds": 1.0, "seconds": seconds, "joules": joules}
     return {
         "name": run_name(run),
         "intervals": {
-            name: [
-                round_number(end if name == "rounds" else end * total / run.num_rounds)
-                for end in told.interval
-            ]
-            for name, total in totals.items()
+            name: [round_number(end * each) for end in interval] for name, each in per_round.items()
         },
-        "words": f"by round {told.round:,}, {number(told.expected_rounds or 0.0)} rounds were "
-        f"expected ({number(low)} to {number(high)})",
+        "words": f"by round {first.round:,}, {number(first.expected_rounds or 0.0)} rounds were "
+        f"expected ({' to '.join(map(number, interval))})",
     }
 
 
@@ -147,10 +139,6 @@ def run_name(run: RunEntry | RunRecord) -> str:
     """The course of a run and what it began with, or the setting that it kept to."""
     course = run.identity.partition("/")[0]
     return f"{course}, from {run.setting.label}" if course else run.setting.label
-
-
-def _decision(one: Decision) -> dict[str, Any]:
-    return {"round": one.round, "groups": one.groups, "local_steps": one.local_steps}
 
 
 def _study(study: StudyEntry, steps: Mapping[str, Any]) -> dict[str, Any]:
@@ -225,11 +213,9 @@ def _curve(run: RunRecord) -> dict[str, Any]:
         "seconds": [round_number(float(seconds[place])) for place in places],
         "joules": [round_number(float(joules[place])) for place in places],
         "losses": [run.losses[place] for place in places],
-        "decisions": [_decision(one) for one in run.decisions],
+        "decisions": [
+            {"round": one.round, "groups": one.groups, "local_steps": one.local_steps}
+            for one in run.decisions
+        ],
         "words": f"{run.num_rounds:,} rounds, {time}, {energy}",
     }
-
-
-def _reversed(created: str) -> tuple[int, ...]:
-    """A key that sorts later moments first."""
-    return tuple(-ord(letter) for letter in created)

@@ -7,11 +7,11 @@ server never stands still; answers are kept for who asks the same. Nothing is ev
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import io
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import asdict
 from functools import partial
 from pathlib import PurePath
 from threading import Thread
@@ -20,7 +20,7 @@ from typing import Any
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from fedplan.csvfile import Upload
@@ -28,10 +28,10 @@ from fedplan.errors import FedplanError, InputError
 from fedplan.strictjson import to_json
 from fedplan.tables import write_rows
 from fedplan.web import runs
-from fedplan.web.answers import answer, doubts, problem_json
+from fedplan.web.answers import answer, doubts
 from fedplan.web.basis import Basis, Recent, Shelf
 from fedplan.web.files import File, load_files
-from fedplan.web.guard import App, Guard
+from fedplan.web.guard import App, Guard, failure
 from fedplan.web.helpers import Helpers, Make
 from fedplan.web.question import Question
 from fedplan.web.state import parse_json, read_state
@@ -59,13 +59,9 @@ def make_app(basis: Basis, *, token: str | None = None) -> App:
         Route("/api/runs", explorer.runs),
         Route("/api/curves", explorer.curves, methods=["POST"]),
     ]
-    failures: Any = {
-        InputError: _wrong_input,
-        FedplanError: _failed,
-        HTTPException: _refused,
-        ClientDisconnect: _gone,
-        Exception: _broken,
-    }
+    failures: Any = dict.fromkeys(
+        (FedplanError, HTTPException, ClientDisconnect, Exception), _failed
+    )
     return Guard(Starlette(routes=routes, exception_handlers=failures), token=token)
 
 
@@ -86,39 +82,33 @@ class _Explorer:
         answer(read_state({"energy_weight": 0.3}, self._shelf))
 
     async def page(self, request: Request) -> Response:
-        return _send_file(request, self._page)
+        return _unless_known(request, self._page)
 
     async def static(self, request: Request) -> Response:
         # A name is looked up, never joined to a path: there is nothing to climb out of.
         name = request.path_params["name"]
         if name not in self._files:
             raise HTTPException(404, f"there is no file {name[:80]!r}.")
-        return _send_file(request, self._files[name])
+        return _unless_known(request, self._files[name])
 
     async def start(self, _request: Request) -> Response:
         """What a page needs before it asks anything."""
         basis = self._shelf.basis
-        return _json(
-            {
-                "success": True,
-                "fleet": basis.devices.name,
-                "convergence": basis.convergence.name,
-                "has_pilots": basis.convergence.num_pilots > 0,
-                "is_measured": basis.convergence.is_measured,
-            }
-        )
+        begun = {
+            "fleet": basis.devices.name,
+            "convergence": basis.convergence.name,
+            "has_pilots": basis.convergence.num_pilots > 0,
+            "is_measured": basis.convergence.is_measured,
+        }
+        return _sent(_encoded({"success": True, **begun}))
 
     async def plan(self, request: Request) -> Response:
         """Everything the page shows for one state."""
-        state = parse_json(await _body(request, "application/json", MOST_STATE_BYTES))
-        found = await self._made(_answer, state, request)
-        return Response(found, media_type="application/json", headers=_FRESH)
+        return _sent(await self._made(_answer, request))
 
     async def sensitivity(self, request: Request) -> Response:
         """What the plan would lose if it were otherwise, and what turns would cost."""
-        state = parse_json(await _body(request, "application/json", MOST_STATE_BYTES))
-        found = await self._made(_doubts, state, request)
-        return Response(found, media_type="application/json", headers=_FRESH)
+        return _sent(await self._made(_doubts, request))
 
     async def upload(self, request: Request) -> Response:
         """Take a fleet.csv or a pilots.csv into memory."""
@@ -138,12 +128,11 @@ class _Explorer:
             id_, known = self._shelf.add_pilots(file)
             return _encoded({"success": True, "id": id_, "num_pilots": known.num_pilots})
 
-        found = await self._think(take, request)
-        return Response(found, media_type="application/json", headers=_FRESH)
+        return _sent(await self._think(take, request))
 
     async def fleet_csv(self, request: Request) -> Response:
         """The fleet of a state as a file, for the command that was copied."""
-        state = parse_json(await _body(request, "application/json", MOST_STATE_BYTES))
+        state = await _object(request)
 
         def text() -> bytes:
             file = io.StringIO()
@@ -162,21 +151,16 @@ class _Explorer:
             return _encoded(runs.runs_of(store, experiment))
 
         found = await self._think(listed, request)
-        tag = f'"{hashlib.sha256(found).hexdigest()[:32]}"'
-        headers = {**_FRESH, "etag": tag}
-        if request.headers.get("if-none-match") == tag:
-            return Response(status_code=304, headers=headers)
-        return Response(found, media_type="application/json", headers=headers)
+        return _unless_known(request, File("application/json", found, _FRESH["cache-control"]))
 
     async def curves(self, request: Request) -> Response:
         """The losses of some runs."""
-        asked = parse_json(await _body(request, "application/json", MOST_STATE_BYTES))
-        store = self._shelf.basis.store
-        found = await self._think(lambda: _encoded(runs.curves(store, asked)), request)
-        return Response(found, media_type="application/json", headers=_FRESH)
+        asked, store = await _object(request), self._shelf.basis.store
+        return _sent(await self._think(lambda: _encoded(runs.curves(store, asked)), request))
 
-    async def _made(self, make: Make, state: dict[str, Any], request: Request) -> bytes:
+    async def _made(self, make: Make, request: Request) -> bytes:
         """What is made of a state: here or by a helper, but for a large fleet always here."""
+        state = await _object(request)
         key = (make, json.dumps(state, sort_keys=True))
         if (known := self._answers.find(key)) is not None:
             return known
@@ -221,11 +205,16 @@ def _doubts(question: Question) -> bytes:
     return _encoded({"success": True, **doubts(question)})
 
 
-def _send_file(request: Request, file: File) -> Response:
+def _unless_known(request: Request, file: File) -> Response:
+    """A file, or that the page has it already."""
     headers = {"cache-control": file.caching, "etag": file.tag}
     if request.headers.get("if-none-match") == file.tag:
         return Response(status_code=304, headers=headers)
     return Response(file.content, media_type=file.kind, headers=headers)
+
+
+async def _object(request: Request) -> dict[str, Any]:
+    return parse_json(await _body(request, "application/json", MOST_STATE_BYTES))
 
 
 async def _body(request: Request, kind: str, most: int) -> bytes:
@@ -257,30 +246,19 @@ def _encoded(value: dict[str, Any]) -> bytes:
         return to_json(value).encode()
 
 
-def _json(value: dict[str, Any], status: int = 200) -> Response:
-    return Response(_encoded(value), status, _FRESH, "application/json")
+def _sent(content: bytes) -> Response:
+    return Response(content, media_type="application/json", headers=_FRESH)
 
 
-def _error(status: int, kind: str, message: str, problems: Any = ()) -> Response:
-    details = {"type": kind, "message": message, "problems": list(problems)}
-    return JSONResponse({"success": False, "error": details}, status, _FRESH)
-
-
-async def _wrong_input(_request: Request, error: InputError) -> Response:
-    return _error(422, "InputError", str(error), map(problem_json, error.problems))
-
-
-async def _failed(_request: Request, error: FedplanError) -> Response:
-    return _error(500, type(error).__name__, str(error))
-
-
-async def _broken(_request: Request, _unexpected: Exception) -> Response:
-    return _error(500, "Error", "something is wrong with fedplan itself; the terminal says more.")
-
-
-async def _refused(_request: Request, error: HTTPException) -> Response:
-    return _error(error.status_code, "Refused", error.detail)
-
-
-async def _gone(_request: Request, _error: ClientDisconnect) -> Response:
-    return Response(status_code=499)
+async def _failed(_request: Request, error: Exception) -> Response:
+    match error:
+        case ClientDisconnect():
+            return Response(status_code=499)
+        case HTTPException():
+            return failure(error.status_code, "Refused", error.detail)
+        case InputError():
+            problems = ({**asdict(one), "text": str(one)} for one in error.problems)
+            return failure(422, "InputError", str(error), problems)
+        case FedplanError():
+            return failure(500, type(error).__name__, str(error))
+    return failure(500, "Error", "something is wrong with fedplan itself; the terminal says more.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+import re
 from importlib.resources import files
 from string import Template
 
@@ -14,9 +15,7 @@ from fedplan.markup import Markup, join, tag
 from fedplan.studies.stored import Recalled
 from fedplan.web.report.origin import origin_sections
 from fedplan.web.report.outcome import outcome_sections
-from fedplan.web.report.parts import Section
-from fedplan.web.report.runs import runs_sections
-from fedplan.web.report.sweep import sweep_sections
+from fedplan.web.report.runs import runs_sections, sweep_sections
 
 SUFFIXES = (".html",)
 
@@ -32,15 +31,15 @@ def write_report(found: Recalled, path: str | os.PathLike[str]) -> None:
 
 def report_html(found: Recalled) -> str:
     """The whole page. It asks for nothing from anywhere, and its policy lets it ask for nothing."""
-    if found.outcome is not None:
-        status, message, sections = outcome_sections(found)
-    elif found.sweep is not None:
-        status, message, sections = sweep_sections(found)
+    if found.experiment is not None and found.outcome is not None:
+        status, message, sections = outcome_sections(found.experiment, found.outcome)
+    elif found.experiment is not None and found.sweep is not None:
+        status, message, sections = sweep_sections(found, found.experiment, found.sweep)
     else:
         status, message, sections = runs_sections(found)
-    sections = [*sections, *origin_sections(found)]
+    shown = {title: join(parts) for title, parts in (sections | origin_sections(found)).items()}
     scripts = [_file("page.js")]
-    if any("data-plot" in section.content for section in sections):
+    if any("data-plot" in content for content in shown.values()):
         scripts.insert(0, screen_script())
     hashes = " ".join(f"'sha256-{_digest(script)}'" for script in scripts)
     return Template(_file("page.html")).substitute(
@@ -50,20 +49,24 @@ def report_html(found: Recalled) -> str:
         style=_file("page.css"),
         heading=tag("h1", found.name, " ", tag("span", status, class_=f"status {_tone(status)}")),
         message=tag("p", message, class_="lead"),
-        contents=tag("ul", [_entry(section) for section in sections]),
-        sections=join(section.html for section in sections),
+        contents=tag(
+            "ul", [tag("li", tag("a", title, href=f"#{_anchor(title)}")) for title in shown]
+        ),
+        sections=join(
+            tag("section", tag("h2", title), content, id=_anchor(title))
+            for title, content in shown.items()
+        ),
         scripts=Markup("\n".join(f"<script>{script}</script>" for script in scripts)),
     )
 
 
-def _entry(section: Section) -> Markup:
-    return tag("li", tag("a", section.title, href=f"#{section.anchor}"))
+def _anchor(title: str) -> str:
+    return re.sub(r"[^a-z]+", "-", title.lower()).strip("-")
 
 
 def _tone(status: str) -> str:
-    return {"reached": "good", "swept": "good", "unfinished": "open", "stored": "open"}.get(
-        status, "bad"
-    )
+    tones = {"reached": "good", "swept": "good", "unfinished": "open", "stored": "open"}
+    return tones.get(status, "bad")
 
 
 def _file(name: str) -> str:

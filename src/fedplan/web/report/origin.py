@@ -7,24 +7,24 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from fedplan.markup import Markup, join, table, tag
+from fedplan.markup import Markup, table, tag
 from fedplan.store import StudyEntry
 from fedplan.store.entries import current_versions
 from fedplan.studies.keys import KEYS, TABLES
 from fedplan.studies.stored import Recalled
 from fedplan.studies.study_text import command_line, study_toml, study_words
-from fedplan.web.report.parts import Section, section
+from fedplan.web.report.parts import Sections
 
 _GRID = ("clients-per-round", "groups", "local-steps")
 
 
-def origin_sections(found: Recalled) -> list[Section]:
+def origin_sections(found: Recalled) -> Sections:
     """Reproduction, configuration, versions."""
-    return [
-        section("How to reproduce it", _reproduce(found)),
-        section("Configuration", _configuration(found)),
-        section("Made with", _versions(found)),
-    ]
+    return {
+        "How to reproduce it": _reproduce(found),
+        "Configuration": _configuration(found),
+        "Made with": _versions(found),
+    }
 
 
 def _reproduce(found: Recalled) -> list[Markup]:
@@ -100,15 +100,13 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _versions(found: Recalled) -> Markup:
+def _versions(found: Recalled) -> list[Markup]:
     entry, now = found.entry, asdict(current_versions())
     then = asdict(entry.versions) if isinstance(entry, StudyEntry) else {}
     rows = [(name, then.get(name, "-"), version) for name, version in now.items()]
     kind = "study" if isinstance(entry, StudyEntry) else "experiment"
-    return join(
-        [
-            table("Versions", ("package", "the study", "this report"), rows, class_="plain"),
-            tag("p", f"Begun {entry.created}. Fingerprint of the {kind}:"),
-            tag("p", tag("code", entry.fingerprint)),
-        ]
-    )
+    return [
+        table("Versions", ("package", "the study", "this report"), rows, class_="plain"),
+        tag("p", f"Begun {entry.created}. Fingerprint of the {kind}:"),
+        tag("p", tag("code", entry.fingerprint)),
+    ]

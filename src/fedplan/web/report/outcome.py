@@ -2,52 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 from fedplan.core.course import Decision
+from fedplan.core.plan import GroupCost
 from fedplan.figures import alone, convergence_data
 from fedplan.figures.convergence import sound_runs
-from fedplan.markup import Markup, tag
+from fedplan.markup import Markup, join, tag
 from fedplan.studies.experiment import Experiment
 from fedplan.studies.figures import has_losses, outcome_figure, paid_lines
-from fedplan.studies.keys import LIMIT_KEYS, PRICE_KEYS
+from fedplan.studies.keys import LIMIT_KEYS, PRICE_KEYS, ObjectiveTable
 from fedplan.studies.outcome import Bill, Outcome, decisions_of
-from fedplan.studies.stored import Recalled
 from fedplan.studies.verdict import course_words
 from fedplan.web.report.parts import (
-    Section,
+    Sections,
     amount,
     count,
     facts,
     figure,
     joules,
+    listing,
     run_table,
     seconds,
-    section,
     share,
+    span,
     whole,
     wide_table,
 )
 
+_NOT_BEGUN = tag("p", "Training was not begun.")
 
-def outcome_sections(found: Recalled) -> tuple[str, str, list[Section]]:
+
+def outcome_sections(experiment: Experiment, outcome: Outcome) -> tuple[str, str, Sections]:
     """Status, message and sections."""
-    experiment, outcome = found.experiment, found.outcome
-    if experiment is None or outcome is None:
-        raise AssertionError("an outcome is of an experiment")
-    pictures = _pictures(experiment, outcome)
-    sections = [
-        section("Summary", _tiles(experiment, outcome), _answers(experiment, outcome)),
-        section("What was decided", _decided(outcome), pictures["steps"]),
-    ]
+    shown = _pictures(experiment, outcome)
+    sections: Sections = {
+        "Summary": [_tiles(experiment, outcome), _answers(experiment, outcome)],
+        "What was decided": [_decided(outcome), shown["steps"]],
+    }
     if outcome.groups:
-        sections.append(section("Who trains when", _groups(outcome), pictures["turns"]))
+        sections["Who trains when"] = [_groups(outcome), shown["turns"]]
     if outcome.pilots:
         # A pilot ends at a loss of its own, above the study's.
-        shown = run_table("The paper's pilots", outcome.pilots, {"target": "loss"})
-        sections.append(section("Pilots", shown, _pilot_losses(outcome)))
-    sections += [
-        section("Training", _training(experiment, outcome), pictures["training"]),
-        section("The bill", _bill(experiment, outcome), pictures["bill"]),
-    ]
+        pilots = run_table("The paper's pilots", outcome.pilots, target="loss")
+        sections["Pilots"] = [pilots, _pilot_losses(outcome)]
+    sections["Training"] = [_training(experiment, outcome), shown["training"]]
+    sections["The bill"] = [_bill(experiment, outcome), shown["bill"]]
     return outcome.status, outcome.message, sections
 
 
@@ -75,43 +75,37 @@ def _tiles(experiment: Experiment, outcome: Outcome) -> Markup:
 
 def _answers(experiment: Experiment, outcome: Outcome) -> Markup:
     return facts(
-        [
-            ("What was asked", _asked(experiment)),
-            ("What was done", _done(outcome)),
-            ("What it cost", _paid(experiment, outcome)),
-            ("Was the forecast right", _right(outcome)),
-        ]
+        {
+            "What was asked": _asked(experiment),
+            "What was done": _done(outcome),
+            "What it cost": _paid(experiment, outcome),
+            "Was the forecast right": _right(outcome),
+        }
     )
 
 
 def _asked(experiment: Experiment) -> str:
-    study = experiment.study
+    study, table = experiment.study, experiment.study.objective
     where = f"{experiment.num_clients:,} simulated clients"
     if experiment.federation is not None:
         where = f"the {experiment.num_clients:,} nodes of the federation {experiment.federation}"
-    words = (
+    goal = "in the least time"
+    if prices := _given(table, PRICE_KEYS):
+        goal = f"at the lowest cost in {experiment.objective.unit} ({prices})"
+    elif weight := table.energy_weight:
+        goal = f"at the lowest cost in seconds and joules (energy weight {weight:g})"
+    limits = _given(table, LIMIT_KEYS)
+    return (
         f"Bring {experiment.data_name}, learnt by {study.task.model} on {where}, to a training "
         f"loss of {experiment.stop.target_loss:g} within {experiment.stop.max_rounds:,} rounds, "
-        f"{_goal(experiment)}"
+        f"{goal}{', keeping to ' + limits if limits else ''}."
     )
-    limits = [
-        f"{name.replace('_', '-')} {value:g}"
-        for name in LIMIT_KEYS
-        if (value := getattr(study.objective, name)) is not None
-    ]
-    return f"{words}{', keeping to ' + ', '.join(limits) if limits else ''}."
 
 
-def _goal(experiment: Experiment) -> str:
-    table = experiment.study.objective
-    prices = [
-        f"{key.replace('_', '-')} {value:g}" for key in PRICE_KEYS if (value := getattr(table, key))
-    ]
-    if prices:
-        return f"at the lowest cost in {experiment.objective.unit} ({', '.join(prices)})"
-    if weight := table.energy_weight:
-        return f"at the lowest cost in seconds and joules (energy weight {weight:g})"
-    return "in the least time"
+def _given(table: ObjectiveTable, names: Iterable[str]) -> str:
+    """Those of these keys that have a value, with their values."""
+    values = {name.replace("_", "-"): getattr(table, name) for name in names}
+    return ", ".join(f"{name} {value:g}" for name, value in values.items() if value)
 
 
 def _done(outcome: Outcome) -> str:
@@ -145,10 +139,9 @@ def _right(outcome: Outcome) -> str:
     expected, measured = outcome.forecast, outcome.measured
     if expected is None:
         return "Nothing was foretold."
-    low, high = expected.interval
     words = (
         f"by round {whole(expected.round)}, {whole(expected.rounds)} rounds were expected "
-        f"({whole(low)} to {whole(high)})"
+        f"({span(expected.interval)})"
     )
     if measured is None or not measured.reached:
         return f"{words}; no run has reached the target, so there is nothing to compare."
@@ -156,47 +149,37 @@ def _right(outcome: Outcome) -> str:
     return f"{verdict}: {words}, and {count(measured.rounds)} were needed on average."
 
 
-def _decided(outcome: Outcome) -> list[Markup]:
+def _decided(outcome: Outcome) -> Markup:
     if outcome.measured is None:
-        return [tag("p", "Training was not begun.")]
+        return _NOT_BEGUN
     run = outcome.measured.runs[0]
-    head = ("from round", "participation", "groups or K", "local steps", "saturation",
-            "rounds expected", "why")  # fmt: skip
-    rows = [_decision(one) for one in decisions_of(run)]
-    return [wide_table(f"What was settled on as it went, seed {run.seed}", head, rows)]
-
-
-def _decision(one: Decision) -> tuple[str, ...]:
-    ends = (
-        "" if one.interval is None else f" ({whole(one.interval[0])} to {whole(one.interval[1])})"
-    )
-    expected = "-" if one.expected_rounds is None else whole(one.expected_rounds)
-    return (
-        f"{one.round:,}",
-        one.participation,
-        f"{one.groups or one.clients_per_round or 0:,}",
-        f"{one.local_steps:,}",
-        "-" if one.saturation is None else amount(one.saturation),
-        expected + ends,
-        one.why or "-",
-    )
+    columns: dict[str, Callable[[Decision], str]] = {
+        "from round": lambda one: f"{one.round:,}",
+        "participation": lambda one: one.participation,
+        "groups or K": lambda one: f"{one.groups or one.clients_per_round or 0:,}",
+        "local steps": lambda one: f"{one.local_steps:,}",
+        "saturation": lambda one: amount(one.saturation),
+        "rounds expected": lambda one: (
+            whole(one.expected_rounds) + (f" ({span(one.interval)})" if one.interval else "")
+        ),
+        "why": lambda one: one.why or "-",
+    }
+    caption = f"What was settled on as it went, seed {run.seed}"
+    return listing(caption, columns, decisions_of(run))
 
 
 def _groups(outcome: Outcome) -> Markup:
-    head = ("group", "devices", "share of data", "share of rounds", "round", "energy", "cost")
-    rows = [
-        (
-            f"{number:,}",
-            f"{row.clients:,}",
-            share(row.data_share),
-            share(row.frequency),
-            seconds(row.time_s),
-            joules(row.energy_j),
-            amount(row.cost),
-        )
-        for number, row in enumerate(outcome.groups, 1)
-    ]
-    return wide_table("Groups at the beginning, the fastest first", head, rows)
+    columns: dict[str, Callable[[tuple[int, GroupCost]], str]] = {
+        "group": lambda row: f"{row[0]:,}",
+        "devices": lambda row: f"{row[1].clients:,}",
+        "share of data": lambda row: share(row[1].data_share),
+        "share of rounds": lambda row: share(row[1].frequency),
+        "round": lambda row: seconds(row[1].time_s),
+        "energy": lambda row: joules(row[1].energy_j),
+        "cost": lambda row: amount(row[1].cost),
+    }
+    rows = list(enumerate(outcome.groups, 1))
+    return listing("Groups at the beginning, the fastest first", columns, rows)
 
 
 def _pilot_losses(outcome: Outcome) -> Markup:
@@ -206,29 +189,27 @@ def _pilot_losses(outcome: Outcome) -> Markup:
     return figure(data, "Pilots", "Training loss of every pilot.")
 
 
-def _training(experiment: Experiment, outcome: Outcome) -> list[Markup]:
+def _training(experiment: Experiment, outcome: Outcome) -> Markup:
     measured, expected = outcome.measured, outcome.forecast
     if measured is None:
-        return [tag("p", "Training was not begun.")]
-    bill = measured.bill
-    values = (measured.rounds, bill.time_s, bill.energy_j, bill.cost)
-    forms = {"rounds": whole, "time": seconds, "energy": joules}
-    forms[f"cost ({experiment.objective.unit})"] = amount
-    rows = [
-        [name, "-", "-", form(value)]
-        for (name, form), value in zip(forms.items(), values, strict=True)
-    ]
+        return _NOT_BEGUN
+    cost = f"cost ({experiment.objective.unit})"
+    forms = {"rounds": whole, "time": seconds, "energy": joules, cost: amount}
+
+    def totals(rounds: float, bill: Bill) -> tuple[float, ...]:
+        return rounds, bill.time_s, bill.energy_j, bill.cost
+
+    took = zip(forms.items(), totals(measured.rounds, measured.bill), strict=True)
+    rows = [[name, "-", "-", form(value)] for (name, form), value in took]
     spread = f" ± {amount(measured.rounds_sd)}" if measured.rounds_sd else ""
     rows[0][3] = count(measured.rounds) + spread
     if expected is not None:
-        told = expected.bill
-        totals = (expected.rounds, told.time_s, told.energy_j, told.cost)
-        for row, form, total in zip(rows, forms.values(), totals, strict=True):
-            low, high = expected.interval_of(total)
-            row[1:3] = form(total), f"{form(low)} to {form(high)}"
+        told = totals(expected.rounds, expected.bill)
+        for row, form, total in zip(rows, forms.values(), told, strict=True):
+            row[1:3] = form(total), span(expected.interval_of(total), form)
     head = ("", "foretold", "9 times in 10 within", "measured")
     caption = "Training to the target, on average over the runs that reached it"
-    return [wide_table(caption, head, rows), run_table("Training runs", measured.runs)]
+    return join([wide_table(caption, head, rows), run_table("Training runs", measured.runs)])
 
 
 def _bill(experiment: Experiment, outcome: Outcome) -> Markup:

@@ -1,12 +1,10 @@
-"""Parts of every report: sections, figures with their stills, tables, and numbers for people."""
+"""Parts of every report: figures with their stills, tables, and numbers for people."""
 
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from types import MappingProxyType
+from typing import TypeVar
 
 from fedplan.core.records import RunRecord
 from fedplan.figures import Figure
@@ -15,28 +13,8 @@ from fedplan.figures.units import energy_unit, number, quantity, time_unit
 from fedplan.markup import Markup, join, table, tag
 from fedplan.store import RunEntry
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Section:
-    """A heading and what stands under it."""
-
-    title: str
-    content: Markup
-
-    @property
-    def anchor(self) -> str:
-        """What links to it."""
-        return re.sub(r"[^a-z]+", "-", self.title.lower()).strip("-")
-
-    @property
-    def html(self) -> Markup:
-        """The whole section."""
-        return tag("section", tag("h2", self.title), self.content, id=self.anchor)
-
-
-def section(title: str, *content: str | Iterable[str]) -> Section:
-    """A section of these parts."""
-    return Section(title=title, content=join(content))
+T = TypeVar("T")
+Sections = dict[str, Iterable[str | Iterable[str]]]  # what stands under each heading
 
 
 def figure(data: Figure, title: str, words: str) -> Markup:
@@ -60,31 +38,44 @@ def wide_table(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]])
     return tag("div", shown, class_="scroll", tabindex="0", role="region", aria_label=caption)
 
 
-def run_table(
+def listing(
     caption: str,
-    runs: Iterable[RunRecord | RunEntry],
-    endings: Mapping[str, str] = MappingProxyType({}),
+    columns: Mapping[str, Callable[[T], str]],
+    items: Sequence[T],
+    *,
+    most: int = 1000,
+    rest: str = "",
 ) -> Markup:
-    """A row a run; `endings` are words for a status."""
-    head = ("setting", "seed", "rounds", "loss at the end", "time", "energy", "ended by")
-    rows = [
-        (
-            f"{run.identity.partition('/')[0]} {run.setting.label}".lstrip(),
-            f"{run.seed}",
-            f"{run.num_rounds:,}",
-            "-" if run.final_loss is None else f"{run.final_loss:.4g}",
-            seconds(run.time_s),
-            joules(run.energy_j),
-            endings.get(run.status, run.status),
-        )
-        for run in runs
-    ]
-    return wide_table(caption, head, rows)
+    """A table with one row per item, and one column per name.
+
+    most, rest : rows at most, and what is said of the number that is left out.
+    """
+    rows = ([shown(item) for shown in columns.values()] for item in items[:most])
+    made, more = wide_table(caption, tuple(columns), rows), len(items) - most
+    return join([made, tag("p", f"{more:,} {rest}")]) if more > 0 else made
 
 
-def facts(pairs: Iterable[tuple[str, str | Markup]]) -> Markup:
+def run_table(
+    caption: str, runs: Sequence[RunRecord | RunEntry], *, target: str = "target", most: int = 1000
+) -> Markup:
+    """One row per run; `target` is what a run that reached its target was ended by."""
+    columns: dict[str, Callable[[RunRecord | RunEntry], str]] = {
+        "setting": lambda run: f"{run.identity.partition('/')[0]} {run.setting.label}".lstrip(),
+        "seed": lambda run: f"{run.seed}",
+        "rounds": lambda run: f"{run.num_rounds:,}",
+        "loss at the end": lambda run: "-" if run.final_loss is None else f"{run.final_loss:.4g}",
+        "time": lambda run: seconds(run.time_s),
+        "energy": lambda run: joules(run.energy_j),
+        "ended by": lambda run: target if run.status == "target" else run.status,
+    }
+    rest = "more runs are in the store: `fedplan export` writes all."
+    return listing(caption, columns, runs, most=most, rest=rest)
+
+
+def facts(pairs: Mapping[str, str]) -> Markup:
     """Names and what they are."""
-    return tag("dl", [tag("div", tag("dt", name), tag("dd", text)) for name, text in pairs])
+    shown = [tag("div", tag("dt", name), tag("dd", text)) for name, text in pairs.items()]
+    return tag("dl", shown)
 
 
 def seconds(value: float) -> str:
@@ -103,10 +94,10 @@ def amount(value: float | None) -> str:
     >>> amount(13166.9), amount(None), amount(math.inf)
     ('13,167', '-', 'never')
     """
-    return "-" if value is None else _or_words(value, number)
+    return _or_words(value, number)
 
 
-def whole(value: float) -> str:
+def whole(value: float | None) -> str:
     """A number of rounds.
 
     >>> whole(14.2), whole(2.5e9), whole(math.inf)
@@ -120,18 +111,25 @@ def count(value: float) -> str:
     return f"{value:,.0f}" if value == round(value) else amount(value)
 
 
-def share(value: float | None) -> str:
+def span(ends: tuple[float, float], form: Callable[[float], str] = whole) -> str:
+    """A range of numbers.
+
+    >>> span((12.0, math.inf))
+    '12 to never'
+    """
+    return f"{form(ends[0])} to {form(ends[1])}"
+
+
+def share(value: float) -> str:
     """A share of a cost.
 
-    >>> share(0.1184), share(5.6), share(None)
-    ('11.8%', '560%', '-')
+    >>> share(0.1184), share(5.6)
+    ('11.8%', '560%')
     """
-    if value is None or not math.isfinite(value):
-        return "-"
     return f"{value:.0%}" if value >= 1 else f"{value:.1%}"
 
 
-def _or_words(value: float, shown: Callable[[float], str]) -> str:
-    if math.isnan(value):
+def _or_words(value: float | None, shown: Callable[[float], str]) -> str:
+    if value is None or math.isnan(value):
         return "-"
     return "never" if math.isinf(value) else shown(value)

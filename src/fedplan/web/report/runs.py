@@ -1,56 +1,130 @@
-"""The sections of anything else a store has: runs, what was decided, and the devices seen."""
+"""The sections of a sweep, and of anything else a store has: runs, settings, devices seen."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from fedplan.core.fleet import QUANTITIES
 from fedplan.errors import InputError
 from fedplan.figures import alone, convergence_data
-from fedplan.markup import Markup, join, tag
+from fedplan.figures.sweep import ratio_label
+from fedplan.markup import Markup, join
 from fedplan.store import RunEntry
+from fedplan.studies.cells import Cell
+from fedplan.studies.devices import Devices
+from fedplan.studies.experiment import Experiment
+from fedplan.studies.figures import sweep_figure
 from fedplan.studies.stored import Recalled
+from fedplan.studies.sweep import Sweep
 from fedplan.web.report.parts import (
-    Section,
+    Sections,
     amount,
     facts,
     figure,
     joules,
+    listing,
     run_table,
     seconds,
-    section,
     wide_table,
 )
 
-_MOST_RUNS = 200  # of the table
+_MOST_CELLS, _MOST_ROWS = 100, 200  # of tables; a sweep's figure has all
 
 
-def runs_sections(found: Recalled) -> tuple[str, str, list[Section]]:
+def sweep_sections(
+    found: Recalled, experiment: Experiment, sweep: Sweep
+) -> tuple[str, str, Sections]:
+    """Status, message and sections of a sweep: what every setting of the grid has cost."""
+    grid = found.configuration["training"]
+    of_groups = isinstance(grid.get("groups"), list)
+    who, steps = grid["groups" if of_groups else "clients-per-round"], grid["local-steps"]
+    numbers = "numbers of groups that take turns" if of_groups else "numbers of clients per round"
+    asked = (
+        f"What reaching a training loss of {experiment.stop.target_loss:g} costs with every one of "
+        f"{len(who)} {numbers} and {len(steps)} of local steps, "
+        f"{experiment.study.training.seeds} seeds each: {experiment.data_name}, "
+        f"{experiment.study.task.model}, {experiment.num_clients:,} clients."
+    )
+    summary = {
+        "What was asked": asked,
+        "What was found": sweep.message,
+        "Runs": f"{len(sweep.runs):,} of {sweep.total:,}",
+    }
+    status = "swept" if len(sweep.runs) == sweep.total else "unfinished"
+    sections: Sections = {"Summary": [facts(summary)]}
+    if sweep.cells:
+        cells = _cells(sweep, experiment.objective.unit)
+        sections["What each setting cost"] = [_sweep_figure(sweep), cells]
+    return status, sweep.message, sections
+
+
+def _sweep_figure(sweep: Sweep) -> Markup:
+    best = sweep.best
+    if best is not None and not best.cost:  # real devices may have measured nothing
+        return Markup("")
+    words = "A cell is a setting; the dearer, the stronger its colour"
+    if best is not None:
+        words += f"; the best is {best.label}"
+    words += ". The table has the numbers."
+    return figure(sweep_figure(sweep, ""), "Mean cost against the best", words)
+
+
+def _cells(sweep: Sweep, unit: str) -> Markup:
+    best = sweep.best_of_all
+
+    def against(cell: Cell) -> str:
+        if best is None or not best.cost or cell.reached < cell.seeds:
+            return "-"
+        return ratio_label(cell.cost / best.cost)
+
+    columns: dict[str, Callable[[Cell], str]] = {
+        "setting": lambda cell: cell.label,
+        "reached": lambda cell: f"{cell.reached} of {cell.seeds}",
+        "rounds": lambda cell: amount(cell.rounds),
+        "time": lambda cell: seconds(cell.time_s),
+        "energy": lambda cell: joules(cell.energy_j),
+        f"cost ({unit})": lambda cell: amount(cell.cost),
+        "against the best": against,
+    }
+    rest = "dearer settings are left out of the table."
+    return listing(
+        "Settings, the cheapest first", columns, sweep.cells, most=_MOST_CELLS, rest=rest
+    )
+
+
+def runs_sections(found: Recalled) -> tuple[str, str, Sections]:
     """Status, message and sections; what was asked is not known, so that runs speak for it."""
     message = f"{len(found.runs):,} run{'' if len(found.runs) == 1 else 's'} in the store."
-    pairs = [("What there is", message)]
-    last = _last_run(found)
-    status = "stored"
-    if last is not None:
-        status = {"target": "reached", "diverged": "diverged"}.get(last.status, last.status)
-        message = _training(last)
-        pairs.append(("Training", message))
-        used = (f"from round {start:,}: K={k:,}, E={e:,}" for start, k, e in _plans(found))
-        pairs.append(("Settings used", "; ".join(used)))
+    summary, status = {"What there is": message}, "stored"
+    plans = _plans(found)
+    if plans and (last := _last_run(found, *plans[-1][1:])) is not None:
+        status = "reached" if last.status == "target" else last.status
+        message = summary["Training"] = _training(last)
+        used = (f"from round {start:,}: K={k:,}, E={e:,}" for start, k, e in plans)
+        summary["Settings used"] = "; ".join(used)
     if found.reason:
-        pairs.append(("No more is said because", found.reason))
-    sections = [section("Summary", facts(pairs))]
+        summary["No more is said because"] = found.reason
+    sections: Sections = {"Summary": [facts(summary)]}
     if found.runs:
-        sections.append(section("Runs", _figure(found), _table(found)))
+        shown = run_table("Runs, by K, E and seed", found.runs, most=_MOST_ROWS)
+        sections["Runs"] = [_losses(found), shown]
     if found.devices is not None:
-        sections.append(section("Devices", _devices(found)))
+        sections["Devices"] = [_devices(found.devices)]
     return status, message, sections
 
 
-def _last_run(found: Recalled) -> RunEntry | None:
-    """The training run of an app that plans by itself; None where there is no such thing."""
-    plans = _plans(found)
-    if not plans:
-        return None
-    _, clients, steps = plans[-1]
+def _plans(found: Recalled) -> list[list[int]]:
+    """The round that each setting was used from, and its K and E."""
+    plans = found.steps.get("plans")
+    return [
+        plan
+        for plan in (plans if isinstance(plans, list) else ())
+        if isinstance(plan, list) and len(plan) == 3 and all(isinstance(n, int) for n in plan)
+    ]
+
+
+def _last_run(found: Recalled, clients: int, steps: int) -> RunEntry | None:
+    """The training run of an app that plans by itself, by what it used last."""
     # Pilots have other seeds, and larger ones.
     runs = [r for r in found.runs if (r.clients_per_round, r.local_steps) == (clients, steps)]
     return min(runs, key=lambda run: run.seed, default=None)
@@ -67,21 +141,7 @@ def _training(run: RunEntry) -> str:
     )
 
 
-def _plans(found: Recalled) -> list[list[int]]:
-    """The round that each setting was used from, and its K and E."""
-    plans = found.steps.get("plans")
-    if not isinstance(plans, list):
-        return []
-    return [
-        plan
-        for plan in plans
-        if isinstance(plan, list) and len(plan) == 3 and all(isinstance(n, int) for n in plan)
-    ]
-
-
-def _figure(found: Recalled) -> Markup:
-    if not found.records:
-        return Markup("")
+def _losses(found: Recalled) -> Markup:
     try:
         data = convergence_data(found.records, title="")
     except InputError:  # no run has a loss, or all have diverged
@@ -89,30 +149,16 @@ def _figure(found: Recalled) -> Markup:
     words = "Mean over the seeds of each K and E, with one standard deviation."
     # One figure for each panel: side by side they would not fit a phone.
     return join(
-        figure(
-            alone(panel),
-            f"{panel.y.label} against {panel.x.label}".capitalize(),
-            words,
-        )
+        figure(alone(panel), f"{panel.y.label} against {panel.x.label}".capitalize(), words)
         for panel in data.panels
     )
 
 
-def _table(found: Recalled) -> Markup:
-    parts = [run_table("Runs, by K, E and seed", found.runs[:_MOST_RUNS])]
-    if (more := len(found.runs) - _MOST_RUNS) > 0:
-        parts.append(tag("p", f"{more:,} more runs are in the store: `fedplan export` writes all."))
-    return join(parts)
-
-
-def _devices(found: Recalled) -> Markup:
-    if found.devices is None:
-        raise AssertionError("devices were observed")
-    fleet = found.devices.fleet
-    names = fleet.device or ()
+def _devices(devices: Devices) -> Markup:
+    fleet = devices.fleet
     rows = [
         (name, *(amount(float(getattr(fleet, quantity)[place])) for quantity in QUANTITIES))
-        for place, name in enumerate(names[:_MOST_RUNS])
+        for place, name in enumerate((fleet.device or ())[:_MOST_ROWS])
     ]
     head = ("device", "s a step", "s an exchange", "J a step", "J an exchange")
     return wide_table("Devices, by all that was observed of them", head, rows)
