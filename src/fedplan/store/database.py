@@ -107,14 +107,14 @@ class Database:
 
     def _open_to_read(self) -> sqlite3.Connection:
         """Open what there is; what is not there reads as an empty store, and stays so."""
-        connection = self._stored() or _in_memory()
+        connection = self._stored() or _open(":memory:")
         with _closed_on_error(connection):
             with _whole(connection, "BEGIN"):
                 version = self._check(connection)
             if version < len(schema.MIGRATIONS):
                 # The tables that an older store lacks are made in a copy.
                 with closing(connection):
-                    copy = _in_memory()
+                    copy = _open(":memory:")
                     connection.backup(copy)
                 connection = copy
                 self._migrate(connection)
@@ -143,13 +143,7 @@ class Database:
             raise self._wrong("is a folder. Give the path of a file.")
         if 0 < self._size() < _LEAST_BYTES:  # SQLite takes one byte for an empty database
             raise self._wrong(_WRONG_PLACES["SQLITE_NOTADB"])
-        return sqlite3.connect(
-            f"{self._path.absolute().as_uri()}?mode={mode}",
-            uri=True,
-            timeout=BUSY_TIMEOUT_S,
-            isolation_level=None,  # transactions begin and end where `_whole` says so
-            check_same_thread=False,  # the lock sees to it
-        )
+        return _open(f"{self._path.absolute().as_uri()}?mode={mode}")
 
     def _check(self, connection: sqlite3.Connection) -> int:
         """The version of a store, 0 of an empty file; what is neither is refused.
@@ -202,8 +196,16 @@ class Database:
         return InputError(InputProblem(source=f"store {self._path}", message=message))
 
 
-def _in_memory() -> sqlite3.Connection:
-    return sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+def _open(uri: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        uri,
+        uri=True,
+        timeout=BUSY_TIMEOUT_S,
+        isolation_level=None,  # transactions begin and end where `_whole` says so
+        check_same_thread=False,  # the lock sees to it
+    )
+    connection.row_factory = sqlite3.Row
+    return connection
 
 
 def _may_write(path: Path) -> bool:

@@ -65,11 +65,23 @@ class StudyEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunEntry:
-    """A run without its rounds; its setting as it is stored, which is read where it is wanted."""
+    """A run without its rounds.
 
+    clients_per_round, groups : where its participation, called `law`, has them.
+    local_steps : E of the setting that the run began with.
+    identity : of the course that steered it; empty where it kept to its setting.
+    stored_setting : setting and course as they are stored.
+    """
+
+    clients_per_round: int | None
+    local_steps: int
+    law: str
+    groups: int | None
+    identity: str
     stored_setting: str
     seed: int
     status: Status
+    message: str
     num_rounds: int
     final_loss: float | None
     time_s: float
@@ -80,61 +92,28 @@ class RunEntry:
     @property
     def setting(self) -> Setting:
         """The setting that the run began with."""
-        from fedplan.participation import setting_from_dict  # numpy, which lists do without
-
-        values = self._values
-        values.pop("course", None)
-        return setting_from_dict(values)
-
-    @property
-    def _values(self) -> dict[str, Any]:
-        values: dict[str, Any] = json.loads(self.stored_setting)
-        return values
-
-    @property
-    def identity(self) -> str:
-        """Of the course that steered it; empty where it kept to its setting."""
-        return str(self._values.get("course", ""))
+        return read_key(self.stored_setting)[0]
 
     @property
     def course(self) -> str:
         """The name of the course that steered it; "fixed" where it kept to its setting."""
         return self.identity.partition("/")[0] or "fixed"
 
-    @property
-    def law(self) -> str:
-        """The name of its participation."""
-        return str(self._values["law"])
-
-    @property
-    def clients_per_round(self) -> int | None:
-        """K, where the participation has one."""
-        clients: int | None = self._values.get("clients_per_round")
-        return clients
-
-    @property
-    def groups(self) -> int | None:
-        """How many groups take turns, where they do."""
-        groups = self._values.get("groups")
-        return None if groups is None else len(groups)
-
-    @property
-    def local_steps(self) -> int:
-        """E of the setting that the run began with."""
-        return int(self._values["local_steps"])
-
     def to_dict(self) -> dict[str, Any]:
         """The run in texts and numbers: of its setting what tells it from others."""
-        known = {
-            "clients_per_round": self.clients_per_round,
-            "local_steps": self.local_steps,
-            "participation": self.law,
-            "groups": self.groups,
-            "course": self.course,
-        }
-        rest = asdict(self)
-        del rest["stored_setting"]
-        return known | rest
+        values = asdict(self)
+        for name in ("identity", "stored_setting", "message"):
+            del values[name]
+        return {"participation": values.pop("law"), "course": self.course, **values}
+
+
+def read_key(text: str) -> tuple[Setting, str]:
+    """The setting that a run began with, and the identity of its course, as they are stored."""
+    from fedplan.participation import setting_from_dict  # numpy, which lists do without
+
+    values = json.loads(text)
+    identity = values.pop("course", "")
+    return setting_from_dict(values), identity
 
 
 @cache

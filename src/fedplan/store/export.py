@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fedplan.atomic import check_target, draft_of
-from fedplan.core.records import RoundRecord, RunRecord
+from fedplan.core.records import RunRecord
 from fedplan.core.setting import Setting
 from fedplan.frames import check_parquet, write_parquet
 from fedplan.store.entries import ExperimentEntry, RunEntry, StudyEntry
@@ -18,9 +18,7 @@ from fedplan.store.store import Store
 from fedplan.strictjson import to_json
 
 SUFFIXES = (".csv", ".json", ".parquet")
-_OF_THE_SETTING = {"clients_per_round": int, "local_steps": int}
-_OF_THE_RUN = {"seed": int, "status": str}
-_OF_THE_ROUND = {
+_OF_THE_ROUND: dict[str, Any] = {
     "round": int,
     "loss": float,
     "accuracy": float,
@@ -31,14 +29,15 @@ _OF_THE_ROUND = {
     "shares": list[float],
 }
 _LISTS = ("cohort", "shares")
-_KINDS: dict[str, Any] = {
-    **_OF_THE_SETTING,
-    **_OF_THE_RUN,
+_COLUMNS: dict[str, Any] = {
+    "clients_per_round": int,
+    "local_steps": int,
+    "seed": int,
+    "status": str,
     **_OF_THE_ROUND,
     "participation": str,
     "course": str,
 }
-COLUMNS = tuple(_KINDS)
 
 
 def check_export(path: str | os.PathLike[str]) -> None:
@@ -71,7 +70,7 @@ def export_runs(
             case ".json":
                 _write_json(draft, runs, describe(store, entry))
             case _:
-                write_parquet(draft, _KINDS, map(_columns, runs))
+                write_parquet(draft, _COLUMNS, map(_columns, runs))
     return len(listed)
 
 
@@ -97,7 +96,7 @@ def describe(store: Store, entry: StudyEntry | ExperimentEntry) -> dict[str, Any
 def _write_csv(draft: Path, runs: Iterator[RunRecord]) -> None:
     with draft.open("x", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(COLUMNS)
+        writer.writerow(_COLUMNS)
         for run in runs:
             columns = _columns(run)
             for name in _LISTS:
@@ -115,37 +114,40 @@ def _write_json(draft: Path, runs: Iterator[RunRecord], heading: dict[str, Any])
 
 
 def _columns(run: RunRecord) -> dict[str, list[Any]]:
-    settings = [_setting_of(run, record) for record in run.rounds]
-    columns = {name: [getattr(one, name) for one in settings] for name in _OF_THE_SETTING}
-    columns |= {name: [getattr(run, name)] * len(run.rounds) for name in _OF_THE_RUN}
-    columns |= {name: [getattr(r, name) for r in run.rounds] for name in _OF_THE_ROUND}
-    columns["participation"] = [one.participation.law for one in settings]
-    return columns | {"course": [run.course or "fixed"] * len(run.rounds)}
+    """The columns of a run, with one row per round."""
+    rows = [
+        _of_run(run, record.setting) | {name: getattr(record, name) for name in _OF_THE_ROUND}
+        for record in run.rounds
+    ]
+    return {name: [row[name] for row in rows] for name in _COLUMNS}
 
 
-def _setting_of(run: RunRecord, record: RoundRecord) -> Setting:
-    return record.setting or run.setting
+def _of_run(run: RunRecord, setting: Setting | None) -> dict[str, Any]:
+    """What a run is told from others by; `setting` is that of a round."""
+    setting = setting or run.setting
+    return {
+        "clients_per_round": setting.clients_per_round,
+        "local_steps": setting.local_steps,
+        "seed": run.seed,
+        "status": run.status,
+        "participation": setting.participation.law,
+        "course": run.course or "fixed",
+    }
 
 
 def _as_dict(run: RunRecord) -> dict[str, Any]:
     """A run, its setting once, and with a round only where that has another."""
-    own = {
-        "clients_per_round": run.clients_per_round,
-        "local_steps": run.local_steps,
-        "seed": run.seed,
-        "status": run.status,
-        "message": run.message,
-        "participation": run.setting.participation.law,
-        "setting": run.setting.to_dict(),
-        "course": run.course or "fixed",
-        "decisions": [asdict(decision) for decision in run.decisions],
-    }
     rounds = []
     for record in run.rounds:
         values = asdict(replace(record, setting=None, signal=None))
         del values["setting"], values["signal"]
-        setting = _setting_of(run, record)
-        if setting is not run.setting and setting != run.setting:
+        if (setting := record.setting or run.setting) is not run.setting and setting != run.setting:
             values["setting"] = setting.to_dict()
         rounds.append(values)
-    return own | {"rounds": rounds}
+    return {
+        **_of_run(run, run.setting),
+        "message": run.message,
+        "setting": run.setting.to_dict(),
+        "decisions": [asdict(decision) for decision in run.decisions],
+        "rounds": rounds,
+    }

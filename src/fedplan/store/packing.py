@@ -1,4 +1,8 @@
-"""Numbers as the store keeps them, so that every one comes back as it was."""
+"""Numbers as the store keeps them, so that every one comes back as it was.
+
+Lists of numbers are blobs: little-endian integers or floats of 64 bits, compressed by zlib, such as
+`numpy.frombuffer(zlib.decompress(blob), "<i8")` reads.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,9 @@ import math
 import sys
 import zlib
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fedplan.errors import InputError
 
@@ -18,82 +22,66 @@ if TYPE_CHECKING:
 _LEVEL = 3  # cohorts are random: higher ones save a few percent for several times the time
 
 
-def pack_cohorts(cohorts: Sequence[Sequence[int]]) -> bytes:
-    """All cohorts of a run in one blob: of each its size, then its clients.
-
-    Little-endian 64-bit integers, compressed by zlib:
-    `numpy.frombuffer(zlib.decompress(blob), "<i8")`.
-
-    >>> unpack_cohorts(pack_cohorts([(), (7, 3), (5,)]))
-    [(), (7, 3), (5,)]
-    """
-    numbers = array("q")
-    try:
-        for cohort in cohorts:
-            numbers.append(len(cohort))
-            numbers.extend(cohort)
-    except (OverflowError, TypeError) as error:
-        raise InputError(f"a cohort must be whole numbers below 2^63, but: {error}.") from error
+def _pack(code: str, values: Iterable[float]) -> bytes:
+    numbers = array(code, values)
     if sys.byteorder == "big":
         numbers.byteswap()
     return zlib.compress(numbers.tobytes(), _LEVEL)
 
 
-def unpack_cohorts(blob: bytes) -> list[tuple[int, ...]]:
-    """The cohorts that were packed."""
-    numbers = array("q", zlib.decompress(blob))
+def _unpack(code: str, blob: bytes) -> list[Any]:
+    numbers = array(code, zlib.decompress(blob))
     if sys.byteorder == "big":
         numbers.byteswap()
-    flat = numbers.tolist()
-    cohorts, start = [], 0
-    while start < len(flat):
-        end = start + 1 + flat[start]
-        cohorts.append(tuple(flat[start + 1 : end]))
-        start = end
-    return cohorts
+    return numbers.tolist()
+
+
+def pack_cohorts(cohorts: Sequence[Sequence[int]]) -> bytes:
+    """All cohorts of a run in one blob: of each its size, then its clients.
+
+    >>> unpack_cohorts(pack_cohorts([(), (7, 3), (5,)]))
+    [(), (7, 3), (5,)]
+    """
+    try:
+        return _pack("q", (number for cohort in cohorts for number in (len(cohort), *cohort)))
+    except (OverflowError, TypeError) as error:
+        raise InputError(f"a cohort must be whole numbers below 2^63, but: {error}.") from error
+
+
+def unpack_cohorts(blob: bytes) -> list[tuple[int, ...]]:
+    """The cohorts that were packed."""
+    flat = iter(_unpack("q", blob))
+    return [tuple(islice(flat, size)) for size in flat]
 
 
 def pack_shares(shares: Sequence[Sequence[float]], sizes: Sequence[int]) -> bytes:
     """All shares of a run in one blob, of rounds of these sizes; NaN where none were recorded.
 
-    Little-endian 64-bit floats, compressed by zlib.
-
     >>> unpack_shares(pack_shares([(), (0.25, 0.5), ()], [0, 2, 1]), [0, 2, 1])
     [(), (0.25, 0.5), ()]
     """
-    numbers = array("d")
+    numbers: list[float] = []
     for each, size in zip(shares, sizes, strict=True):
         if each and len(each) != size:
             raise InputError(f"a cohort of {size} clients has {size} shares, or none recorded.")
         numbers.extend(each or [math.nan] * size)
-    if sys.byteorder == "big":
-        numbers.byteswap()
-    return zlib.compress(numbers.tobytes(), _LEVEL)
+    return _pack("d", numbers)
 
 
 def unpack_shares(blob: bytes | None, sizes: Sequence[int]) -> list[tuple[float, ...]]:
     """The shares that were packed, of rounds of these sizes; empty where none were recorded."""
-    numbers = array("d", b"" if blob is None else zlib.decompress(blob))
-    if sys.byteorder == "big":
-        numbers.byteswap()
     if blob is None:
         return [()] * len(sizes)
-    flat = iter(numbers.tolist())
+    flat = iter(_unpack("d", blob))
     found = [tuple(islice(flat, size)) for size in sizes]
     return [() if each and math.isnan(each[0]) else each for each in found]
 
 
 def pack_signal(signal: Signal | None) -> bytes | None:
-    """The sketches of a round, the whole one first; nothing where there is none.
-
-    Little-endian 64-bit floats, compressed by zlib.
-    """
+    """The sketches of a round, the whole one first; nothing where there is none."""
     if signal is None:
         return None
-    numbers = array("d", [*signal.whole.tolist(), *signal.halfway.tolist()])
-    if sys.byteorder == "big":
-        numbers.byteswap()
-    return zlib.compress(numbers.tobytes(), _LEVEL)
+    return _pack("d", [*signal.whole.tolist(), *signal.halfway.tolist()])
 
 
 def unpack_signal(blob: bytes | None) -> Signal | None:
@@ -104,7 +92,7 @@ def unpack_signal(blob: bytes | None) -> Signal | None:
 
     from fedplan.core.signal import Signal
 
-    whole, halfway = np.frombuffer(zlib.decompress(blob), "<f8").reshape(2, -1)
+    whole, halfway = np.reshape(_unpack("d", blob), (2, -1))
     return Signal(whole=whole, halfway=halfway)
 
 

@@ -1,17 +1,22 @@
-"""Rows: how runs, with their rounds and observations, are written to tables and read again."""
+"""Rows: what stands in each column, as it is written and as it is read again.
+
+A column has the name of the field it keeps, so that rows are made of records, and records of rows,
+by name.
+"""
 
 from __future__ import annotations
 
 import json
 import math
 import sqlite3
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, astuple
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
+from itertools import groupby
 from typing import Any
 
 from fedplan.core.course import Decision, Identified
-from fedplan.core.records import RoundRecord, RunRecord
+from fedplan.core.records import Observation, RoundRecord, RunRecord
 from fedplan.core.setting import Setting
 from fedplan.store.entries import (
     ExperimentEntry,
@@ -20,8 +25,9 @@ from fedplan.store.entries import (
     Versions,
     canonical_json,
     current_versions,
+    fingerprint_of,
+    read_key,
 )
-from fedplan.store.observations import insert_observations, read_observations
 from fedplan.store.packing import (
     pack_cohorts,
     pack_number,
@@ -33,13 +39,54 @@ from fedplan.store.packing import (
     unpack_signal,
 )
 
+Row = dict[str, Any]
+Kinds = dict[str, type[int] | type[float] | type[str]]
+RunKey = dict[str, int]  # ids of experiment and setting, and the seed
+
+
+def _kinds(**names: str) -> Kinds:
+    return {
+        name: kind for kind in (int, float, str) for name in names.get(kind.__name__, "").split()
+    }
+
+
+# Columns that records have as fields, and what they hold: a float column keeps NaN, too.
+_RUN = _kinds(int="seed num_rounds", str="status message", float="final_loss time_s energy_j")
+_ROUND = _kinds(int="round", float="loss model_loss accuracy seconds joules")
+_OBSERVATION = _kinds(
+    int="client local_steps",
+    str="problem",
+    float="train_seconds round_trip_seconds joules examples",
+)
+_VERSIONS = _kinds(str="fedplan python numpy numba")
+
 
 def now() -> str:
     """The moment, as tables have it."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-RunKey = tuple[int, int, int]  # ids of experiment and setting, and the seed
+def insert(
+    connection: sqlite3.Connection, table: str, rows: Sequence[Row], *, unique: str = ""
+) -> None:
+    """Write rows; where `unique` is given, not those whose value of that column is there."""
+    if rows:
+        places = ", ".join(f":{name}" for name in rows[0])
+        unless = f" ON CONFLICT ({unique}) DO NOTHING" if unique else ""
+        connection.executemany(
+            f"INSERT INTO {table} ({', '.join(rows[0])}) VALUES ({places}){unless}",  # noqa: S608
+            rows,
+        )
+
+
+def insert_once(connection: sqlite3.Connection, table: str, row: Row, unique: str) -> int:
+    """Write a row, unless it is there already; its id."""
+    insert(connection, table, [row], unique=unique)
+    (id_,) = connection.execute(
+        f"SELECT id FROM {table} WHERE {unique} = ?",  # noqa: S608
+        (row[unique],),
+    ).fetchone()
+    return int(id_)
 
 
 def key_text(one: Identified) -> str:
@@ -48,14 +95,24 @@ def key_text(one: Identified) -> str:
     return canonical_json({**one.setting.to_dict(), **course})
 
 
+def save_experiment(connection: sqlite3.Connection, experiment: Mapping[str, Any]) -> int:
+    """The id of an experiment."""
+    row = {
+        "fingerprint": fingerprint_of(experiment),
+        "settings": canonical_json(dict(experiment)),
+        "created": now(),
+    }
+    return insert_once(connection, "experiments", row, "fingerprint")
+
+
 def save_setting(connection: sqlite3.Connection, one: Identified) -> int:
     """The id of a setting, or of a course that begins with it; each is kept once."""
-    text = key_text(one)
-    connection.execute(
-        "INSERT INTO settings (value) VALUES (?) ON CONFLICT (value) DO NOTHING", (text,)
-    )
-    (id_,) = connection.execute("SELECT id FROM settings WHERE value = ?", (text,)).fetchone()
-    return int(id_)
+    return insert_once(connection, "settings", {"value": key_text(one)}, "value")
+
+
+def made_now() -> Row:
+    """When a row is written, and by which software."""
+    return {"created": now(), **asdict(current_versions())}
 
 
 def pack_records(records: Sequence[RoundRecord]) -> tuple[bytes, bytes]:
@@ -65,30 +122,38 @@ def pack_records(records: Sequence[RoundRecord]) -> tuple[bytes, bytes]:
     return pack_cohorts(cohorts), pack_shares(shares, list(map(len, cohorts)))
 
 
+def _columns(record: object, kinds: Kinds) -> Row:
+    return {
+        name: pack_number(getattr(record, name)) if kind is float else kind(getattr(record, name))
+        for name, kind in kinds.items()
+    }
+
+
+def _fields(row: sqlite3.Row, kinds: Kinds) -> Row:
+    return {
+        name: unpack_number(row[name]) if kind is float else row[name]
+        for name, kind in kinds.items()
+    }
+
+
 def insert_run(
     connection: sqlite3.Connection, key: RunKey, run: RunRecord, packed: tuple[bytes, bytes]
-) -> int | None:
+) -> int:
     """Write a run with all its rounds, cohorts and shares packed already; its id."""
-    ended = (run.status, run.message, run.num_rounds, *_totals(run))
-    id_ = connection.execute(
-        "INSERT INTO runs (experiment, setting, seed, clients_per_round, local_steps, status, "
-        "message, num_rounds, final_loss, time_s, energy_j, created, fedplan, python, numpy, "
-        "numba, decisions) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            *key,
-            run.clients_per_round,
-            int(run.local_steps),
-            *ended,
-            now(),
-            *astuple(current_versions()),
-            canonical_json([asdict(decision) for decision in run.decisions]),
-        ),
-    ).lastrowid
+    row = {
+        **key,
+        "clients_per_round": run.clients_per_round,
+        "local_steps": int(run.local_steps),
+        **_columns(run, _RUN),
+        **made_now(),
+        "decisions": canonical_json([asdict(decision) for decision in run.decisions]),
+    }
+    insert(connection, "runs", [row])
+    (id_,) = connection.execute("SELECT last_insert_rowid()").fetchone()
     _insert_rounds(connection, id_, run.setting, run.rounds)
-    connection.execute(
-        "INSERT INTO cohorts (run, members, shares) VALUES (?, ?, ?)", (id_, *packed)
-    )
-    return id_
+    members, shares = packed
+    insert(connection, "cohorts", [{"run": id_, "members": members, "shares": shares}])
+    return int(id_)
 
 
 def append_round(
@@ -99,14 +164,15 @@ def append_round(
     It takes as long whatever the number of rounds before, but for two sums.
     """
     row = connection.execute(
-        "SELECT id FROM runs WHERE (experiment, setting, seed) = (?, ?, ?)", key
+        "SELECT id FROM runs WHERE (experiment, setting, seed) = (:experiment, :setting, :seed)",
+        key,
     ).fetchone()
     if row:
-        id_ = row[0]
+        id_ = row["id"]
     else:
         begun = RunRecord(
             setting=one.setting,
-            seed=key[2],
+            seed=key["seed"],
             status="unfinished",
             rounds=(),
             identity=one.identity,
@@ -117,8 +183,7 @@ def append_round(
             f"DELETE FROM {table} WHERE run = ? AND round >= ?",  # noqa: S608
             (id_, int(record.round)),
         )
-    packed = pack_records([record])
-    _insert_rounds(connection, id_, one.setting, [record], packed)
+    _insert_rounds(connection, id_, one.setting, [record], pack_records([record]))
     spent = connection.execute("SELECT seconds, joules FROM rounds WHERE run = ?", (id_,))
     time_s, energy_j = (math.fsum(map(float, column)) for column in zip(*spent, strict=True))
     connection.execute(
@@ -129,13 +194,9 @@ def append_round(
     )
 
 
-def _totals(run: RunRecord) -> Iterator[float | str | None]:
-    return map(pack_number, (run.final_loss, run.time_s, run.energy_j))
-
-
 def _insert_rounds(
     connection: sqlite3.Connection,
-    id_: int | None,
+    id_: int,
     begun: Setting,
     records: Sequence[RoundRecord],
     packed: tuple[bytes | None, bytes | None] = (None, None),
@@ -156,135 +217,121 @@ def _insert_rounds(
             others[id(setting)] = None if same else save_setting(connection, setting)
         return others[id(setting)]
 
-    connection.executemany(
-        "INSERT INTO rounds (run, round, setting, loss, model_loss, accuracy, seconds, joules, "
-        "cohort, shares, signal) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        [
-            (
-                id_,
-                int(record.round),
-                other(record),
-                *map(pack_number, _measured(record)),
-                *packed,
-                pack_signal(record.signal) if record.observations else None,
-            )
-            for record in records
-        ],
-    )
-    insert_observations(connection, id_, records)
+    rounds = [
+        {
+            "run": id_,
+            "setting": other(record),
+            **_columns(record, _ROUND),
+            "cohort": packed[0],
+            "shares": packed[1],
+            "signal": pack_signal(record.signal) if record.observations else None,
+        }
+        for record in records
+    ]
+    insert(connection, "rounds", rounds)
+    observations = [
+        {"run": id_, "round": int(record.round), "place": place, **_columns(one, _OBSERVATION)}
+        for record in records
+        for place, one in enumerate(record.observations)
+    ]
+    insert(connection, "observations", observations)
 
 
-def _measured(record: RoundRecord) -> tuple[float | None, ...]:
-    return record.loss, record.model_loss, record.accuracy, record.seconds, record.joules
-
-
-def _read_key(text: str) -> tuple[Setting, str]:
-    """The setting and the course that `key_text` wrote down."""
-    from fedplan.participation import setting_from_dict  # numpy: lists need none of it
-
-    values = json.loads(text)
-    identity = values.pop("course", "")
-    return setting_from_dict(values), identity
-
-
-def read_run(connection: sqlite3.Connection, row: tuple[Any, ...]) -> RunRecord:
-    """A run with all its rounds, from its id, setting, seed, status, message and decisions."""
-    id_, text, seed, status, message, decisions = row
-    setting, identity = _read_key(text)
-    rounds = connection.execute(
-        "SELECT round, loss, model_loss, accuracy, seconds, joules, cohort, shares, "
-        "signal, value "
-        "FROM rounds LEFT JOIN settings ON settings.id = rounds.setting WHERE run = ? "
-        "ORDER BY round",
-        (id_,),
-    )
+def read_run(connection: sqlite3.Connection, row: sqlite3.Row) -> RunRecord:
+    """A run with all its rounds, from its id, value, seed, status, message and decisions."""
+    setting, identity = read_key(row["value"])
     return RunRecord(
         setting=setting,
-        seed=seed,
-        status=status,
-        rounds=tuple(_round_records(connection, id_, setting, rounds)),
-        message=message,
+        **{name: row[name] for name in ("seed", "status", "message")},
+        rounds=tuple(_read_rounds(connection, row["id"], setting)),
         identity=identity,
-        decisions=tuple(map(_read_decision, json.loads(decisions))),
+        decisions=tuple(map(_read_decision, json.loads(row["decisions"]))),
     )
 
 
-def _read_decision(values: dict[str, Any]) -> Decision:
+def _read_decision(values: Row) -> Decision:
     interval = values.pop("interval")
     return Decision(**values, interval=None if interval is None else tuple(interval))
 
 
-def _round_records(
-    connection: sqlite3.Connection, id_: int, begun: Setting, rows: sqlite3.Cursor
-) -> Iterator[RoundRecord]:
-    members, blob = connection.execute(
-        "SELECT members, shares FROM cohorts WHERE run = ?", (id_,)
-    ).fetchone()
-    cohorts = unpack_cohorts(members)
-    shares = unpack_shares(blob, list(map(len, cohorts)))
-    observations = read_observations(connection, id_)
+def _read_rounds(connection: sqlite3.Connection, id_: int, begun: Setting) -> Iterator[RoundRecord]:
+    packed = connection.execute("SELECT * FROM cohorts WHERE run = ?", (id_,)).fetchone()
+    cohorts = unpack_cohorts(packed["members"])
+    shares = unpack_shares(packed["shares"], list(map(len, cohorts)))
+    observations = _read_observations(connection, id_)
     others: dict[str, Setting] = {}
+    rows = connection.execute(
+        "SELECT rounds.*, value FROM rounds LEFT JOIN settings ON settings.id = rounds.setting "
+        "WHERE run = ? ORDER BY round",
+        (id_,),
+    )
     # Rounds that were saved by themselves come after those that the run was saved with.
-    for place, (round_, *measured, own, own_shares, signal, text) in enumerate(rows):
-        loss, model_loss, accuracy, seconds, joules = measured
-        if own is None:
+    for place, row in enumerate(rows):
+        if row["cohort"] is None:
             cohort, counted = cohorts[place], shares[place]
         else:
-            (cohort,) = unpack_cohorts(own)
-            (counted,) = unpack_shares(own_shares, [len(cohort)])
+            (cohort,) = unpack_cohorts(row["cohort"])
+            (counted,) = unpack_shares(row["shares"], [len(cohort)])
+        text = row["value"]
         if text is not None and text not in others:
-            others[text], _ = _read_key(text)
+            others[text], _ = read_key(text)
         yield RoundRecord(
-            round=round_,
-            loss=unpack_number(loss),
-            model_loss=unpack_number(model_loss),
-            accuracy=unpack_number(accuracy),
+            **_fields(row, _ROUND),
             cohort=cohort,
             shares=counted,
-            setting=None if not round_ else begun if text is None else others[text],
-            seconds=float(seconds),
-            joules=float(joules),
-            observations=observations.get(round_, ()),
-            signal=unpack_signal(signal),
+            setting=None if not row["round"] else begun if text is None else others[text],
+            observations=observations.get(row["round"], ()),
+            signal=unpack_signal(row["signal"]),
         )
 
 
-def run_entry(row: tuple[Any, ...]) -> RunEntry:
+def _read_observations(
+    connection: sqlite3.Connection, run: int
+) -> dict[int, tuple[Observation, ...]]:
+    """What was observed in each round of a run; nothing of rounds without."""
+    rows = connection.execute(
+        "SELECT * FROM observations WHERE run = ? ORDER BY round, place", (run,)
+    )
+    return {
+        round_: tuple(Observation(**_fields(row, _OBSERVATION)) for row in group)
+        for round_, group in groupby(rows, key=lambda row: int(row["round"]))
+    }
+
+
+def run_entry(row: sqlite3.Row) -> RunEntry:
     """A run without its rounds."""
+    setting = json.loads(row["value"])
+    groups = setting.get("groups")
     return RunEntry(
-        stored_setting=row[0],
-        seed=row[1],
-        status=row[2],
-        num_rounds=row[3],
-        final_loss=unpack_number(row[4]),
-        time_s=float(row[5]),
-        energy_j=float(row[6]),
-        created=row[7],
-        versions=_versions(row[8:]),
+        clients_per_round=setting.get("clients_per_round"),
+        local_steps=setting["local_steps"],
+        law=setting["law"],
+        groups=None if groups is None else len(groups),
+        identity=setting.get("course", ""),
+        stored_setting=row["value"],
+        **_fields(row, _RUN),
+        created=row["created"],
+        versions=Versions(**_fields(row, _VERSIONS)),
     )
 
 
-def experiment_entry(row: tuple[Any, ...]) -> ExperimentEntry:
-    """An experiment: fingerprint, settings, when, and how many runs."""
-    fingerprint, settings, created, num_runs = row
+def experiment_entry(row: sqlite3.Row) -> ExperimentEntry:
+    """An experiment, with how many runs it has."""
     return ExperimentEntry(
-        fingerprint=fingerprint, settings=json.loads(settings), num_runs=num_runs, created=created
+        fingerprint=row["of_experiment"],
+        settings=json.loads(row["settings"]),
+        num_runs=row["num_runs"],
+        created=row["since"],
     )
 
 
-def study_entry(row: tuple[Any, ...]) -> StudyEntry:
-    """A study: itself, the versions that made it, and its experiment."""
-    name, fingerprint, configuration, created = row[:4]
+def study_entry(row: sqlite3.Row) -> StudyEntry:
+    """A study, the versions that made it, and its experiment."""
     return StudyEntry(
-        name=name,
-        fingerprint=fingerprint,
-        configuration=json.loads(configuration),
-        experiment=experiment_entry(row[8:]),
-        created=created,
-        versions=_versions(row[4:8]),
+        name=row["name"],
+        fingerprint=row["fingerprint"],
+        configuration=json.loads(row["configuration"]),
+        experiment=experiment_entry(row),
+        created=row["created"],
+        versions=Versions(**_fields(row, _VERSIONS)),
     )
-
-
-def _versions(row: tuple[Any, ...]) -> Versions:
-    fedplan, python, numpy, numba = row
-    return Versions(fedplan=fedplan, python=python, numpy=numpy, numba=numba)

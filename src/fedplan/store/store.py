@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Mapping
-from dataclasses import astuple
 from itertools import pairwise
 from types import TracebackType
 from typing import Any, Self
@@ -19,42 +18,38 @@ from fedplan.store.entries import (
     RunEntry,
     StudyEntry,
     canonical_json,
-    current_versions,
     fingerprint_of,
 )
 from fedplan.store.rows import (
     RunKey,
     append_round,
     experiment_entry,
+    insert_once,
     insert_run,
     key_text,
+    made_now,
     now,
     pack_records,
     read_run,
     run_entry,
+    save_experiment,
     save_setting,
     study_entry,
 )
 
-_EXPERIMENTS = """
-    SELECT fingerprint, settings, created,
-        (SELECT count(*) FROM runs WHERE runs.experiment = experiments.id)
-    FROM experiments
+_OF_EXPERIMENTS = """
+    experiments.fingerprint AS of_experiment, settings, experiments.created AS since,
+    (SELECT count(*) FROM runs WHERE runs.experiment = experiments.id) AS num_runs
 """
-_STUDIES = """
-    SELECT name, studies.fingerprint, configuration, studies.created, fedplan, python, numpy, numba,
-        experiments.fingerprint, settings, experiments.created,
-        (SELECT count(*) FROM runs WHERE runs.experiment = experiments.id)
+_EXPERIMENTS = f"SELECT {_OF_EXPERIMENTS} FROM experiments ORDER BY id"  # noqa: S608
+_STUDIES = f"""
+    SELECT studies.*, {_OF_EXPERIMENTS}
     FROM studies JOIN experiments ON experiments.id = studies.experiment
-"""
-_OF_EXPERIMENT = """
+"""  # noqa: S608
+_RUNS = """
+    SELECT runs.*, value
     FROM runs JOIN experiments ON experiments.id = runs.experiment
         JOIN settings ON settings.id = runs.setting WHERE fingerprint = ?
-"""
-_RUNS = f"SELECT runs.id, value, seed, status, message, decisions {_OF_EXPERIMENT}"
-_RUN_ENTRIES = f"""
-    SELECT value, seed, status, num_rounds, final_loss, time_s, energy_j, runs.created, fedplan,
-        python, numpy, numba {_OF_EXPERIMENT}
 """
 _END = {"unfinished": 0, "diverged": 2}  # any other end counts 1
 _OF_SETTING = " AND (value, seed) = (?, ?)"
@@ -115,7 +110,7 @@ class Store:
             key = _run_key(connection, experiment, run, run.seed)
             there = connection.execute(
                 "SELECT id, status, (SELECT count(*) FROM rounds WHERE run = runs.id) "
-                "FROM runs WHERE (experiment, setting, seed) = (?, ?, ?)",
+                "FROM runs WHERE (experiment, setting, seed) = (:experiment, :setting, :seed)",
                 key,
             ).fetchone()
             if there is not None:
@@ -163,13 +158,13 @@ class Store:
     def runs(self, experiment: Mapping[str, Any]) -> list[RunEntry]:
         """All runs of an experiment without their rounds, in the order of `find_runs`."""
         with self._database.reading() as connection:
-            rows = connection.execute(_RUN_ENTRIES + _IN_ORDER, (fingerprint_of(experiment),))
+            rows = connection.execute(_RUNS + _IN_ORDER, (fingerprint_of(experiment),))
             return [run_entry(row) for row in rows]
 
     def experiments(self) -> list[ExperimentEntry]:
         """All experiments, in the order they were first saved in."""
         with self._database.reading() as connection:
-            rows = connection.execute(f"{_EXPERIMENTS} ORDER BY id").fetchall()
+            rows = connection.execute(_EXPERIMENTS).fetchall()
         return [experiment_entry(row) for row in rows]
 
     def save_study(
@@ -186,20 +181,15 @@ class Store:
             {"name": name, "configuration": dict(configuration), "experiment": dict(experiment)}
         )
         with self._database.writing() as connection:
-            connection.execute(
-                "INSERT INTO studies (name, fingerprint, configuration, experiment, created, "
-                "fedplan, python, numpy, numba) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) "
-                "ON CONFLICT (fingerprint) DO NOTHING",
-                (
-                    name,
-                    fingerprint,
-                    canonical_json(dict(configuration)),
-                    _save_experiment(connection, experiment),
-                    now(),
-                    *astuple(current_versions()),
-                ),
-            )
-            row = connection.execute(f"{_STUDIES} WHERE studies.fingerprint = ?", (fingerprint,))
+            study = {
+                "name": name,
+                "fingerprint": fingerprint,
+                "configuration": canonical_json(dict(configuration)),
+                "experiment": save_experiment(connection, experiment),
+                **made_now(),
+            }
+            id_ = insert_once(connection, "studies", study, "fingerprint")
+            row = connection.execute(f"{_STUDIES} WHERE studies.id = ?", (id_,))
             return study_entry(row.fetchone())
 
     def studies(self) -> list[StudyEntry]:
@@ -242,21 +232,8 @@ class Store:
 def _run_key(
     connection: sqlite3.Connection, experiment: Mapping[str, Any], course: Identified, seed: int
 ) -> RunKey:
-    return (
-        _save_experiment(connection, experiment),
-        save_setting(connection, course),
-        int(seed),
-    )
-
-
-def _save_experiment(connection: sqlite3.Connection, experiment: Mapping[str, Any]) -> int:
-    fingerprint = fingerprint_of(experiment)
-    connection.execute(
-        "INSERT INTO experiments (fingerprint, settings, created) VALUES (?, ?, ?) "
-        "ON CONFLICT (fingerprint) DO NOTHING",
-        (fingerprint, canonical_json(dict(experiment)), now()),
-    )
-    (id_,) = connection.execute(
-        "SELECT id FROM experiments WHERE fingerprint = ?", (fingerprint,)
-    ).fetchone()
-    return int(id_)
+    return {
+        "experiment": save_experiment(connection, experiment),
+        "setting": save_setting(connection, course),
+        "seed": int(seed),
+    }
