@@ -11,7 +11,7 @@ from fedplan.core.fleet import Fleet
 from fedplan.core.problem import Problem
 from fedplan.core.records import Stop
 from fedplan.core.setting import Setting
-from fedplan.course import Online
+from fedplan.course.live import Live
 from fedplan.flower.rules import RoundRules
 from fedplan.participation import Shuffled, Turns, Weighted, uniform
 from fedplan.participation.grouping import RAREST
@@ -70,7 +70,7 @@ def test_every_law_has_the_simulators_losses_cohorts_and_shares(
 
 
 def test_an_online_course_is_steered_as_in_the_simulator(federation, simulator, logistic):
-    course = Online(problem=problem_of(logistic))
+    course = Live.online(problem_of(logistic), guessed=False)
     stop = Stop(max_rounds=8, target_loss=0.8)
     live = federation.runner(samples=logistic.sizes.tolist()).run(course, stop, seed=1)
     simulated = simulator.run(course, stop, seed=1)

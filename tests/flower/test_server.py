@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from flower.conftest import CLIENTS, make_federation
 from flower.federation import Node
@@ -14,10 +15,14 @@ from fedplan.studies.archive import NoEngine
 from fedplan.studies.devices import observed_devices, with_devices
 from fedplan.studies.experiment import build_experiment
 from fedplan.studies.grid import read_sweep
+from fedplan.studies.stored import recall
 from fedplan.studies.sweep import sweep_study
 from fedplan.studies.workflow import recall_study, run_study
 
-STUDY = ("schedule=constant", "target-loss=0.9", "seeds=2")
+STUDY = ("schedule=constant", "learning-rate=0.02", "target-loss=0.9", "seeds=2")
+
+
+STEP_SECONDS = np.linspace(0.0625, 0.25, CLIENTS)
 
 
 class Killed(BaseException):
@@ -62,21 +67,59 @@ def test_the_study_is_run_with_real_seconds_and_recalled_from_the_store(experime
     folder, outcome, reported = uninterrupted
     assert outcome.status == "reached" and len(outcome.measured.runs) == 2
     assert experiment.study.fleet is None and {step for step, *_ in reported} == {"training"}
-    assert outcome.course == "fixed"
+    assert outcome.course == "online"
+    first, *_, last = [record.setting for _, _, record in reported if record.round]
+    assert first.local_steps == 10 and last.groups > 1
     slowest = max(one.round_trip_seconds for one in reported[-1][2].observations)
     assert slowest <= reported[-1][2].seconds < slowest + 0.2  # and what the polling adds
     with Store(f"sqlite:///{folder}/runs.db") as store:
-        profiled = with_devices(experiment, store)
-        assert len(profiled.fleet) == CLIENTS and profiled.fleet.device[3] == "partition-3"
-        assert facts(recall_study(profiled, store)) == facts(outcome)
-        assert observed_devices(store, store.studies()[-1]).names == profiled.fleet.device
+        trained = with_devices(experiment, store)
+        assert len(trained.fleet) == CLIENTS and trained.fleet.device[3] == "partition-3"
+        assert facts(recall_study(trained, store)) == facts(recall_study(experiment, store))
+        assert facts(recall_study(trained, store)) == facts(outcome)
+        assert observed_devices(store, store.studies()[-1]).names == trained.fleet.device
+        assert recall(store, store.studies()[-1]).outcome.message == outcome.message
+    assert trained.fleet.step_time_s == pytest.approx(STEP_SECONDS, rel=0.1)
+    assert outcome.alternatives and outcome.groups[0].time_s > 0.25 * first.local_steps
 
 
-def test_the_losses_are_those_of_the_simulated_study(experiment, uninterrupted, tmp_path):
-    _, outcome, _ = uninterrupted
-    job = outcome.measured.runs[0]
-    simulated = experiment.simulator.run(job.setting, experiment.stop, seed=job.seed)
-    assert job.losses == pytest.approx(simulated.losses, rel=1e-5)
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("course=fedtune",),
+        ("participation=turns",),
+        ("participation=uniform",),
+        ("course=paper", "pairs=[[4,5],[8,20]]", "upper-loss=1.6", "lower-loss=1.2"),
+    ],
+    ids=["fedtune", "turns", "uniform", "paper"],
+)
+def test_courses_are_made_for_what_the_first_rounds_have_measured(tmp_path, words):
+    described = read_study("demo", [*STUDY[:3], "seeds=1", "target-loss=1.1", *words])
+    experiment = build_experiment(described, federation="lab")
+    federation = make_federation(experiment.simulator.learner)
+    outcome, reported = run(experiment, tmp_path, federation)
+    assert outcome.status == "reached"
+    settings = [
+        record.setting for step, _, record in reported if record.round and step == "training"
+    ]
+    later = {setting.participation.law for setting in settings[2:]}
+    if outcome.course == "paper":
+        assert len(outcome.pilots) == 2 and len(set(settings)) == 1
+        return
+    assert [setting.local_steps for setting in settings[:2]] == [10, 20]
+    assert later == {"turns" if "participation=turns" in words else "uniform"}
+    if outcome.course == "fixed":
+        assert len(set(settings[2:])) == 1
+    with Store(f"sqlite:///{tmp_path}/runs.db") as store:
+        assert facts(recall_study(experiment, store)) == facts(outcome)
+
+
+def test_limits_that_measured_devices_cannot_keep_end_a_fixed_course(tmp_path):
+    words = [*STUDY, "seeds=1", "participation=uniform", "deadline-s=3"]
+    experiment = build_experiment(read_study("demo", words), federation="lab")
+    federation = make_federation(experiment.simulator.learner)
+    outcome, reported = run(experiment, tmp_path, federation)
+    assert outcome.status == "hopeless" and reported[-1][2].round == 2
 
 
 @pytest.mark.parametrize("kill_at", [1, 17, -1])
@@ -89,7 +132,7 @@ def test_a_killed_server_goes_on_and_comes_to_the_same(
         run(experiment, tmp_path, make_federation(experiment.simulator.learner), kill_at=place)
     federation = make_federation(experiment.simulator.learner, first_id=9000)
     again, rest = run(experiment, tmp_path, federation)
-    assert facts(again)[:2] == facts(outcome)[:2]
+    assert facts(again) == facts(outcome)
     assert [one.losses for one in again.measured.runs] == [
         one.losses for one in outcome.measured.runs
     ]
@@ -105,9 +148,9 @@ def test_a_sweep_trains_every_setting_on_the_nodes_and_is_recalled(experiment, t
             federation.grid, experiment, swept, store, tmp_path,
             report=lambda *words: reported.append(words), clock=federation.clock,
         )  # fmt: skip
-        profiled = with_devices(experiment, store)
         engine = NoEngine(CLIENTS, "demo")
-        recalled = sweep_study(profiled, swept.grid(profiled.fleet), store, engine=engine)
+        tried = swept.grid(experiment.assumed_fleet)
+        recalled = sweep_study(with_devices(experiment, store), tried, store, engine=engine)
     simulated = build_experiment(swept.study)
     with Store(f"sqlite:///{tmp_path}/simulated.db") as store:
         expected = sweep_study(simulated, swept.grid(simulated.fleet), store)
@@ -151,7 +194,7 @@ def test_a_federation_that_falls_silent_is_an_error_and_goes_on_later(experiment
             federation.grid.nodes.clear()
 
     with Store(f"sqlite:///{tmp_path}/runs.db") as store:
-        with pytest.raises(FedplanError, match=r"A round could not be made\. Round 4 needs"):
+        with pytest.raises(FedplanError, match=r"A round could not be made\. Round 4 has nobody"):
             run_live_study(
                 federation.grid, experiment, store, tmp_path, report=report, clock=federation.clock
             )

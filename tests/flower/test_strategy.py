@@ -15,12 +15,12 @@ from flwr.serverapp.strategy import Result
 from fedplan import FedplanError, Fleet, InputError, read_fleet
 from fedplan.core.constraints import Constraints
 from fedplan.core.records import Observation, Stop
+from fedplan.course.live import LiveOnline
 from fedplan.flower import PlannedFedAvg, RoundRules, journal
-from fedplan.flower.course import Start
-from fedplan.flower.drift import drifted
-from fedplan.flower.steering import LiveSteering
+from fedplan.flower.beginning import Beginning
 from fedplan.participation import uniform
 from fedplan.profiling import fleet_of, observed_costs
+from fedplan.profiling.ledger import drifted
 from fedplan.store import Store
 from fedplan.studies.devices import observed_devices
 from fedplan.tables import write_fleet
@@ -196,12 +196,12 @@ def test_stored_rounds_make_the_same_steering_again(uninterrupted):
     (run,) = stored(whole)
     with Store(f"sqlite:///{whole}/fedplan.db", readonly=True) as store:
         begun = store.find_step(store.studies()[0], "start-0")
-    one = Start(**begun).course(strategy._goal).begin()
+    one = Beginning(**begun).course(strategy._problem, None).begin()
     for record in run.rounds:
         if record.setting is not None:
             assert one.ask() == record.setting
         one.tell(record)
-    assert isinstance(one, LiveSteering) and tuple(one.decisions) == run.decisions
+    assert isinstance(one, LiveOnline) and tuple(one.decisions) == run.decisions
 
 
 def test_a_server_that_has_arrived_trains_no_more(logistic, tmp_path):

@@ -200,13 +200,14 @@ def test_a_course_and_a_participation_that_do_not_go_together_are_refused(url, o
         run(url, *overrides)
 
 
-def test_a_live_federation_keeps_to_a_setting_until_told_otherwise(url):
-    from fedplan.studies.courses import choose_course, fixed_law
+def test_a_live_federation_takes_any_course_that_its_clients_can_serve():
+    from fedplan.studies.courses import choose_course
 
-    study = read_study("demo")
-    assert choose_course(study, live=True) == "fixed" and fixed_law(study, live=True) == "uniform"
-    with pytest.raises(InputError, match="keeps to one setting"):
-        choose_course(read_study("demo", ["course=online"]), live=True)
+    for words in ([], ["course=fedtune"], ["participation=shuffled"]):
+        study = read_study("demo", words)
+        assert choose_course(study, live=True) == choose_course(study)
+    with pytest.raises(InputError, match="course=oort asks clients for losses and gradients"):
+        choose_course(read_study("demo", ["course=oort"]), live=True)
 
 
 def test_a_study_that_was_cut_off_shows_how_far_it_came(url):

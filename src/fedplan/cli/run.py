@@ -47,8 +47,8 @@ def run(asked: Asked, runner: str, federation: str | None, report: str | None) -
     takes the place of what it says.
 
     With --runner flower the same study is run on a live federation of Flower's, client k on the
-    node with partition-id k. Seconds are real ones then, its devices are profiled first, and it
-    keeps to one setting: course=fixed with uniform sampling, or course=paper.
+    node with partition-id k. Seconds are real ones then, and what the devices cost is measured as
+    they train.
 
     \b
     Examples:

@@ -80,6 +80,11 @@ def sweep(
         lambda: _check_engine(engine, federation),
         lambda: check_file(output, SUFFIXES),
     )
+    if federation is not None and swept.study.training.law == "turns":
+        raise InputError(
+            "a grid of groups is made from what devices cost, which nobody knows of a federation "
+            "before it trains. Leave participation=turns out, or --runner flower."
+        )
     experiment = asked.build(swept.study, federation=federation)
     if federation is not None:
         recall = partial(_train, swept, "none")
@@ -109,11 +114,11 @@ def _train(
     """Make the runs of the grid; with engine "none" a federation has made them all."""
     from fedplan.studies.sweep import sweep_study
 
-    if experiment.fleet is None:
-        raise AssertionError("a study without a fleet is refused, and real devices are profiled")
+    if (fleet := experiment.assumed_fleet) is None:
+        raise AssertionError("a study without a fleet is refused")
     made_by = _ready(engine, experiment, quiet=quiet)
     with job_bar(quiet=quiet) as count:
-        grid = swept.grid(experiment.fleet)
+        grid = swept.grid(fleet)
         return sweep_study(experiment, grid, store, engine=made_by, count=count)
 
 

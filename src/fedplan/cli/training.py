@@ -155,7 +155,7 @@ runner_options = stack(
 
 
 def needed_keys(runner: str) -> tuple[str, ...]:
-    """What a study must say; real devices are profiled."""
+    """What a study must say; real devices are measured as they train."""
     return ("target-loss",) if runner == "flower" else ("target-loss", "fleet")
 
 
@@ -182,7 +182,7 @@ def on_federation(
 ) -> tuple[Experiment, T]:
     """Have the federation run or sweep a study, and recall from the store what came of that.
 
-    The experiment has the devices then that were profiled.
+    The experiment then has the devices as they have shown themselves.
     """
     from fedplan.flower.launch import launch_study
     from fedplan.studies.devices import with_devices
@@ -194,5 +194,5 @@ def on_federation(
     note_kept(asked.store_url)
     launch_study(experiment.study, federation, asked.store_url, follow=follow, swept=swept)
     with asked.open_store() as store:
-        profiled = with_devices(experiment, store)
-        return profiled, recall(profiled, store)
+        trained = with_devices(experiment, store)
+        return trained, recall(trained, store)

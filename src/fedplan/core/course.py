@@ -95,8 +95,8 @@ class Course(Identified, Protocol):
         ...
 
 
-def wants_reports(course: Course) -> bool:
-    """Whether a course asks its clients for more than updates (`core.signal.ClientReports`).
+def wants_reports(course: object) -> bool:
+    """Whether a course, or every one of a class, asks for more than updates (`ClientReports`).
 
     It says so by `wants_clients`. Few do, and what they ask for takes engines as long as training.
     """

@@ -24,7 +24,6 @@ from fedplan.flower.border import (
     Rejected,
 )
 from fedplan.flower.exchange import Answer, Post
-from fedplan.flower.ledger import Ledger
 from fedplan.flower.log import LOG
 from fedplan.flower.roster import Roster
 from fedplan.flower.rules import FailedRound, RoundRules, too_few
@@ -32,6 +31,7 @@ from fedplan.flower.sketching import Sketcher
 from fedplan.participation import Uniform
 from fedplan.participation.draws import pick
 from fedplan.participation.grouping import RAREST
+from fedplan.profiling.ledger import Ledger
 
 AWAY = "it is not there"
 

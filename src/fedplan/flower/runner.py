@@ -16,9 +16,10 @@ from typing import Protocol
 from flwr.app import ArrayRecord, ConfigRecord
 from flwr.serverapp import Grid
 
-from fedplan.core.course import Course
+from fedplan.core.course import Course, wants_reports
 from fedplan.core.learning_rate import LearningRate
-from fedplan.core.records import Observation, RoundRecord, RunRecord, Stop, check_run
+from fedplan.core.records import RoundRecord, RunRecord, Stop, check_run
+from fedplan.errors import InputError
 from fedplan.flower.averaging import Weights
 from fedplan.flower.border import Border, Layout
 from fedplan.flower.exchange import Clock, Post, WallClock
@@ -29,7 +30,6 @@ from fedplan.flower.roster import Roster
 from fedplan.flower.rounds import Made, Rounds, Turn
 from fedplan.flower.rules import FailedRound, RoundRules, Silence
 from fedplan.flower.training import State, Training
-from fedplan.participation import uniform
 from fedplan.simulation import Job
 
 
@@ -152,19 +152,6 @@ class FlowerRunner:
         self.weights = training.models.best(last) if last else training.models.weights
         return replace(ended, decisions=tuple(training.steering.decisions))
 
-    def probe(self, local_steps: int) -> tuple[Observation, ...]:
-        """Have every client there train once, from the first weights; nothing is averaged."""
-        self._roster.settle()
-        clients = list(self._roster.present)
-        turn = Turn(
-            round=0,
-            setting=uniform(max(len(clients), 1), local_steps),
-            seed=0,
-            weights=self._layout.arrays,
-        )
-        observations, _ = self._rounds.ask(clients, turn)
-        return tuple(observations)
-
     def _initial_for(self, seed: int) -> ArrayRecord:
         return self._initial(seed) if callable(self._initial) else self._initial
 
@@ -234,6 +221,11 @@ class FlowerRunner:
             self.report(training.job, made)
 
     def _check(self, course: Course, stop: Stop) -> None:
+        if wants_reports(course):
+            raise InputError(
+                "the course asks clients for losses and gradients, which those of a federation do "
+                f"not tell: {course.identity}."
+            )
         if course.setting.problems(self.num_clients):
             self.wait_for(course.setting.clients_per_round or len(self._roster.names) + 1)
         check_run(course.setting, stop, len(self._roster.names))

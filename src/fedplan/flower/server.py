@@ -1,4 +1,4 @@
-"""A ServerApp for fedplan's own studies: pilots, plan, training and check on a live federation."""
+"""A ServerApp for fedplan's own studies: any course of `fedplan run`, on a live federation."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import logging
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from flwr.serverapp import Grid, ServerApp
 
 from fedplan.atomic import draft_of
 from fedplan.core.records import RoundRecord
+from fedplan.course.live import alike
 from fedplan.errors import FedplanError, InputError
 from fedplan.flower.app import pack, unpack
 from fedplan.flower.client import partition_name
@@ -22,7 +22,6 @@ from fedplan.flower.engine import FlowerEngine
 from fedplan.flower.exchange import Clock, WallClock
 from fedplan.flower.journal import StoreJournal
 from fedplan.flower.log import LOG
-from fedplan.flower.profile import profile_clients
 from fedplan.flower.runner import FlowerRunner
 from fedplan.simulation import Job
 from fedplan.store import Store
@@ -54,8 +53,8 @@ def run_live_study(
 
     folder : for the models of runs under way. What store and folder have is not trained again.
     """
-    live, engine = _meet(grid, experiment, store, folder, clock)
-    return run_study(live, store, engine=engine, report=report)
+    engine = _meet(grid, experiment, store, folder, clock)
+    return run_study(experiment, store, engine=engine, report=report)
 
 
 def sweep_live_study(
@@ -69,17 +68,16 @@ def sweep_live_study(
     clock: Clock | None = None,
 ) -> Sweep:
     """Sweep a study on the nodes of a grid, one run after the other; else as `run_live_study`."""
-    live, engine = _meet(grid, experiment, store, folder, clock)
-    if live.fleet is None:
-        raise AssertionError("devices that were met are profiled")
+    engine = _meet(grid, experiment, store, folder, clock)
     progress = None if report is None else partial(report, "sweep")
-    return sweep_study(live, swept.grid(live.fleet), store, engine=engine, progress=progress)
+    tried = swept.grid(alike(experiment.num_clients))
+    return sweep_study(experiment, tried, store, engine=engine, progress=progress)
 
 
 def _meet(
     grid: Grid, experiment: Experiment, store: Store, folder: Path, clock: Clock | None
-) -> tuple[Experiment, FlowerEngine]:
-    """Wait for the nodes and profile them: the study with its devices, and what trains on them."""
+) -> FlowerEngine:
+    """Wait for the nodes: what trains on them."""
     learner, samples = experiment.simulator.learner, experiment.simulator.learner.samples()
 
     def evaluate(_round: int, arrays: ArrayRecord) -> tuple[float, float | None]:
@@ -92,13 +90,13 @@ def _meet(
         evaluate=evaluate,
         learning_rate=experiment.rate,
         names=[partition_name(client) for client in range(experiment.num_clients)],
+        samples=learner.sizes.tolist(),
         journal=StoreJournal(store, experiment.settings, folder),
         clock=clock,
     )
     _await(runner, experiment.num_clients)
     save_names(store, entry, runner.names)
-    devices = profile_clients(runner, store, entry)
-    return replace(experiment, fleet=devices.fleet), FlowerEngine(runner)
+    return FlowerEngine(runner)
 
 
 def _await(runner: FlowerRunner, clients: int) -> None:
@@ -163,10 +161,9 @@ def _show_log() -> None:
 def _reporter(desk: Path) -> Report:
     def report(step: str, job: Job, record: RoundRecord) -> None:
         loss = "-" if record.loss is None else f"{record.loss:.4g}"
-        LOG.info(
-            "%s: %d clients, %d steps, round %d, loss %s, %.3g s",
-            step, *job.setting.pair, record.round, loss, record.seconds,
-        )  # fmt: skip
+        setting = record.setting or job.setting
+        LOG.info("%s: %s, round %d, loss %s, %.3g s", step, setting.label, record.round, loss,
+                 record.seconds)  # fmt: skip
         _check_desk(desk)
 
     return report

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -18,11 +19,13 @@ from fedplan.core.constraints import Constraints
 from fedplan.core.course import Decision
 from fedplan.core.learning_rate import LearningRate
 from fedplan.core.objective import Objective
+from fedplan.core.problem import Problem
 from fedplan.core.records import RunRecord, Status, Stop
 from fedplan.core.setting import Setting
+from fedplan.course.live import alike
 from fedplan.errors import FedplanError, InputError, InputProblem
+from fedplan.flower.beginning import Beginning
 from fedplan.flower.border import Layout
-from fedplan.flower.course import Goal, Start, is_setting
 from fedplan.flower.exchange import Clock
 from fedplan.flower.journal import StoreJournal, load_weights, save_weights
 from fedplan.flower.log import LOG
@@ -90,16 +93,17 @@ class PlannedFedAvg:
         self.folder = path_of(store).absolute().parent / f"{study}-flower"
         if not isinstance(learning_rate, LearningRate):
             learning_rate = LearningRate(initial=learning_rate)
-        self._goal = Goal(
-            target_loss=target_loss,
-            patience=patience,
-            rate=learning_rate,
+        self._plan = plan if plan is None or isinstance(plan, tuple) else read_plan(plan)
+        _check(target_loss, patience, min_clients, self._plan)
+        self._problem = Problem(
+            fleet=alike(1),  # until the clients are there
             objective=objective or Objective.weighted(0.0),
-            constraints=constraints or Constraints(),
-            plan=plan if plan is None or isinstance(plan, tuple) else read_plan(plan),
-            min_clients=min_clients,
-            seed=seed,
+            limits=constraints or Constraints(),
+            target_loss=target_loss,
+            learning_rate=learning_rate,
         )
+        self._stop = Stop(max_rounds=1, target_loss=target_loss, patience=patience)
+        self._rate, self._min_clients, self._seed = learning_rate, min_clients, seed
         self._study, self._store_url = study, store
         self._fleet = None if fleet is None else read_fleet(fleet)
         self._rules = rules or RoundRules()
@@ -129,14 +133,14 @@ class PlannedFedAvg:
                 "engine": "flower",
                 "study": self._study,
                 "arrays": _shapes(initial_arrays),
-                "learning_rate": asdict(self._goal.rate),
+                "learning_rate": asdict(self._rate),
             }
             entry = store.save_study(self._study, {}, experiment)
             runner = FlowerRunner(
                 grid,
                 self._first_arrays(initial_arrays),
                 evaluate=None if evaluate_fn is None else _central(evaluate_fn),
-                learning_rate=self._goal.rate,
+                learning_rate=self._rate,
                 rules=rules,
                 train_config=train_config,
                 evaluate_config=evaluate_config,
@@ -154,7 +158,7 @@ class PlannedFedAvg:
         return result
 
     def _meet_clients(self, runner: FlowerRunner, store: Store, entry: StudyEntry) -> None:
-        wanted = self._goal.min_clients
+        wanted = self._min_clients
         there = runner.wait_for(wanted)
         if there < wanted:
             raise FedplanError(
@@ -167,9 +171,9 @@ class PlannedFedAvg:
         self, runner: FlowerRunner, store: Store, entry: StudyEntry, num_rounds: int
     ) -> tuple[RunRecord, Result]:
         """Train to the end; what came of it is in the store, and files beside it."""
-        goal, result = self._goal, Result()
+        result = Result()
         journal = StoreJournal(store, entry.experiment.settings, self.folder / "training")
-        course = self._start(runner, store, entry).course(goal)
+        course = self._beginning(runner, store, entry).course(self._problem, self._plan)
         known = len(runner.names)
 
         def report(_job: Job, made: Made) -> None:
@@ -181,8 +185,8 @@ class PlannedFedAvg:
                 save_names(store, entry, runner.names)
 
         runner.journal, runner.report = journal, report
-        stop = Stop(max_rounds=num_rounds, target_loss=goal.target_loss, patience=goal.patience)
-        run = runner.run(course, stop, seed=goal.seed)
+        stop = replace(self._stop, max_rounds=num_rounds)
+        run = runner.run(course, stop, seed=self._seed)
         run = replace(run, message=" ".join([run.message, *_remarks(run, stop, runner)]).strip())
         journal.finish(run)
         evaluations = (
@@ -202,18 +206,18 @@ class PlannedFedAvg:
             write_fleet(self.folder / "fleet.csv", devices.fleet)
         return run, result
 
-    def _start(self, runner: FlowerRunner, store: Store, entry: StudyEntry) -> Start:
+    def _beginning(self, runner: FlowerRunner, store: Store, entry: StudyEntry) -> Beginning:
         """What the study began with; it begins now where it has not."""
-        step = f"start-{self._goal.seed}"
+        step = f"start-{self._seed}"
         if (begun := store.find_step(entry, step)) is not None:
-            return Start(**begun)
+            return Beginning(**begun)
         measured = self.folder / "fleet.csv"
         earlier = self._fleet or (read_fleet(measured) if measured.exists() else None)
-        start = Start.of(self._goal, runner.names, earlier)
-        if start.known is None and self._goal.plan is None:
+        beginning = Beginning.of(self._problem, self._plan, runner.names, earlier)
+        if beginning.known is None and self._plan is None:
             LOG.info("Nothing is known of the devices yet: the first rounds measure them.")
-        store.save_step(entry, step, asdict(start))
-        return start
+        store.save_step(entry, step, asdict(beginning))
+        return beginning
 
     def _first_arrays(self, arrays: ArrayRecord) -> ArrayRecord:
         """The arrays of the first start: a run that was not begun yet begins where others did."""
@@ -236,10 +240,33 @@ def read_plan(path: str | os.PathLike[str]) -> tuple[int, int]:
     except (OSError, ValueError, KeyError, TypeError) as error:
         message = f"is no plan ({error}). Write one: fedplan plan ... --format json > plan.json."
         raise InputError(InputProblem(source=str(path), message=message)) from error
-    if not is_setting(setting):
+    if not _is_pair(setting):
         message = f"must have clients_per_round and local_steps >= 1, but has {setting}."
         raise InputError(InputProblem(source=str(path), message=message))
     return setting
+
+
+def _is_pair(value: object) -> bool:
+    """Whether this can be a (K, E)."""
+    return (
+        isinstance(value, tuple)
+        and len(value) == 2
+        and all(isinstance(part, int) and part >= 1 for part in value)
+    )
+
+
+def _check(target_loss: float, patience: int, min_clients: int, plan: object) -> None:
+    problems = []
+    if not 0 < target_loss < math.inf:
+        problems.append(f"`target_loss > 0 and finite` must hold, but got {target_loss}.")
+    if patience < 1:
+        problems.append(f"`patience >= 1` must hold, but got {patience}.")
+    if min_clients < 1:
+        problems.append(f"`min_clients >= 1` must hold, but got {min_clients}.")
+    if plan is not None and not _is_pair(plan):
+        problems.append(f"plan must be (K, E), both whole and >= 1, but is {plan!r}.")
+    if problems:
+        raise InputError(problems)
 
 
 def _remarks(run: RunRecord, stop: Stop, runner: FlowerRunner) -> Iterator[str]:

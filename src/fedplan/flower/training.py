@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from fedplan.core.course import Decision, Steering
 from fedplan.core.records import RoundRecord, RunRecord, Status, Stop, Watch
 from fedplan.core.setting import Setting
+from fedplan.course.live import LiveSteering
 from fedplan.flower.averaging import Weights
-from fedplan.flower.ledger import Ledger
 from fedplan.flower.models import Models, kept_after
 from fedplan.flower.sketching import Sketcher
-from fedplan.flower.steering import LiveSteering, begin_live
+from fedplan.profiling.ledger import Ledger
 from fedplan.simulation import Job
 from fedplan.simulation.fedavg import NEAR
 
@@ -32,7 +32,7 @@ class Training:
         self.job, self.rounds = job, list(state.rounds)
         self.models = Models(state.models, kept_after(state.rounds))
         self.ledger = Ledger(samples)
-        self.steering: Steering = begin_live(job.course)
+        self.steering: Steering = job.course.begin()
         self.sketcher = Sketcher(self.models.weights, job.seed) if job.course.wants_signal else None
         self._stop, self._watch = stop, Watch(stop)
         self._status: Status | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from fedplan.core.course import Course
+from fedplan.core.course import Course, wants_reports
 from fedplan.core.problem import Problem
 from fedplan.course import COURSES
 from fedplan.errors import InputError
@@ -26,7 +26,7 @@ COURSE_NAMES = tuple(dict.fromkeys((ONLINE, FIXED, PAPER, *STEERING)))
 def choose_course(study: Study, *, live: bool = False) -> str:
     """The name of the course: the one given, or the one that the other keys go with.
 
-    live : whether a federation trains, which draws its clients uniformly.
+    live : whether a federation trains, whose clients tell updates and how long they took.
 
     >>> from fedplan.studies import read_study
     >>> [choose_course(read_study("demo", words)) for words in ([], ["participation=turns"])]
@@ -34,11 +34,11 @@ def choose_course(study: Study, *, live: bool = False) -> str:
     """
     planning, law = study.planning, study.training.participation
     given = planning.course or planning.pilots
-    course = given or (FIXED if law is not None or live else ONLINE)
-    if live and course in STEERING:
+    course = given or (ONLINE if law is None else FIXED)
+    if live and wants_reports(STEERING.get(course)):
         raise InputError(
-            f"a live federation keeps to one setting, but got course={course}. Set course={FIXED}, "
-            "or leave out --runner flower to simulate it."
+            f"course={course} asks clients for losses and gradients, which those of a federation "
+            "do not tell. Take another course, or leave out --runner flower to simulate it."
         )
     if law is not None and course in STEERING:
         raise InputError(
@@ -53,9 +53,9 @@ def choose_course(study: Study, *, live: bool = False) -> str:
     return course
 
 
-def fixed_law(study: Study, *, live: bool = False) -> str:
+def fixed_law(study: Study) -> str:
     """Who trains when in a training that keeps to one setting."""
-    return study.training.participation or (Uniform.law if live else Turns.law)
+    return study.training.participation or Turns.law
 
 
 def make_course(name: str, problem: Problem, **options: Any) -> Course:

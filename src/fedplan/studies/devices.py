@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from fedplan.core.fleet import Fleet
-from fedplan.core.records import Observation
+from fedplan.core.records import Observation, RunRecord
 from fedplan.profiling import ObservedCosts, fleet_of, observed_costs
 from fedplan.store import ExperimentEntry, Store, StudyEntry
 from fedplan.studies.experiment import Experiment
 
-_PROFILE, _CLIENTS = "profile", "clients"  # steps of a study
+_CLIENTS = "clients"  # steps of a study
+PROFILE = "profile"  # of studies that earlier versions ran: what devices took before training
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -27,23 +28,6 @@ class Devices:
         return fleet_of(self.costs.devices, self.names)
 
 
-def save_profile(
-    store: Store, study: StudyEntry, observations: Sequence[Observation], names: Sequence[str]
-) -> Devices:
-    """Keep what every client took for a few numbers of steps, before anything is planned."""
-    seen = [asdict(one) for one in observations]
-    store.save_step(study, _PROFILE, {"clients": list(names), "observations": seen})
-    return Devices(names=tuple(names), costs=observed_costs(observations))
-
-
-def find_profile(store: Store, study: StudyEntry) -> Devices | None:
-    """The devices as they were profiled before the first pilot; None where they were not."""
-    if (known := store.find_step(study, _PROFILE)) is None:
-        return None
-    costs = observed_costs(Observation(**one) for one in known["observations"])
-    return Devices(names=tuple(known["clients"]), costs=costs)
-
-
 def save_names(store: Store, study: StudyEntry, names: Sequence[str]) -> None:
     """Keep what the clients call themselves, in the order of their numbers."""
     store.save_step(study, _CLIENTS, list(names))
@@ -55,9 +39,18 @@ def find_names(store: Store, study: StudyEntry) -> tuple[str, ...]:
 
 
 def with_devices(experiment: Experiment, store: Store) -> Experiment:
-    """A live study with the devices that were profiled; as it is where none were."""
-    profile = find_profile(store, experiment.save(store))
-    return experiment if profile is None else replace(experiment, fleet=profile.fleet)
+    """A live study with its devices as its rounds have shown them; as it is before the first."""
+    devices = observed_devices(store, experiment.save(store))
+    if devices is None or not devices.costs.devices:
+        return experiment
+    return replace(experiment, fleet=devices.fleet)
+
+
+def observed_fleet(runs: Iterable[RunRecord], num_clients: int) -> Fleet | None:
+    """The devices of these clients by what they did in these runs; None where nothing is known."""
+    seen = (one for run in runs for record in run.rounds for one in record.observations)
+    costs = observed_costs(seen).devices
+    return fleet_of(costs, [str(client) for client in range(num_clients)]) if costs else None
 
 
 def observed_devices(store: Store, entry: StudyEntry | ExperimentEntry) -> Devices | None:
@@ -69,7 +62,7 @@ def observed_devices(store: Store, entry: StudyEntry | ExperimentEntry) -> Devic
     names: tuple[str, ...] = ()
     if isinstance(entry, StudyEntry):
         names = find_names(store, entry)
-        profile = store.find_step(entry, _PROFILE) or {"observations": []}
+        profile = store.find_step(entry, PROFILE) or {"observations": []}
         seen += (Observation(**one) for one in profile["observations"])
         entry = entry.experiment
     runs = store.find_runs(entry.settings)

@@ -13,9 +13,10 @@ from fedplan.core.objective import Objective, Prices
 from fedplan.core.problem import Problem
 from fedplan.core.records import Stop
 from fedplan.core.setting import Setting
+from fedplan.course.live import alike
 from fedplan.errors import Collector, InputError, InputProblem
 from fedplan.models import Learner
-from fedplan.participation import LAWS, Turns, Uniform
+from fedplan.participation import LAWS, Turns
 from fedplan.planning.turns import choose_groups
 from fedplan.simulation import Clock, Evaluation, Job, LearningRate, Simulator
 from fedplan.store import Store, StudyEntry
@@ -35,6 +36,7 @@ class Experiment:
     """A study, ready to be run.
 
     settings : what makes its runs comparable with others in a store.
+    fleet : the devices; real ones as their rounds have shown them, None before the first.
     federation : the live one that trains; None where clients are simulated.
     """
 
@@ -55,14 +57,19 @@ class Experiment:
         return self.simulator.num_clients
 
     @property
+    def assumed_fleet(self) -> Fleet | None:
+        """The devices by what is known before training: of real ones nothing, so all are alike."""
+        return self.fleet if self.federation is None else alike(self.num_clients)
+
+    @property
     def problem(self) -> Problem:
         """The devices with the clients' own samples, and what counts.
 
         Without a [fleet] all devices are alike: a law that goes by their speed is refused before.
         """
-        alike = Fleet(step_time_s=1.0, comm_time_s=0.0, count=self.num_clients)
+        equal = Fleet(step_time_s=1.0, comm_time_s=0.0, count=self.num_clients)
         problem = Problem(
-            fleet=alike if self.fleet is None else self.fleet,
+            fleet=self.assumed_fleet or equal,
             objective=self.objective,
             limits=self.constraints,
             target_loss=self.stop.target_loss,
@@ -96,8 +103,13 @@ def build_experiment(study: Study, *, federation: str | None = None) -> Experime
     ('Synthetic(1, 1)', 20)
     """
     if federation is not None:
-        _check_live(study.training)
         study = replace(study, fleet=None)
+        if study.training.dropout:
+            raise InputError(
+                "real clients drop out by themselves, but got dropout="
+                f"{study.training.dropout:g}. Set dropout=0, or leave out --runner flower to "
+                "simulate it."
+            )
     training = study.training
     learner, fleet, name, settings = _load(study)
     if federation is not None:
@@ -123,24 +135,6 @@ def build_experiment(study: Study, *, federation: str | None = None) -> Experime
         settings=settings,
         federation=federation,
     )
-
-
-def _check_live(training: TrainingTable) -> None:
-    """Refuse what real clients cannot be asked for."""
-    problems = []
-    if training.law != Uniform.law:
-        problems.append(
-            "a live federation draws its clients uniformly, for whoever is away must be replaced, "
-            f"but got participation={training.participation}. Set participation=uniform, or leave "
-            "out --runner flower to simulate it."
-        )
-    if training.dropout:
-        problems.append(
-            f"real clients drop out by themselves, but got dropout={training.dropout:g}. Set "
-            "dropout=0, or leave out --runner flower to simulate it."
-        )
-    if problems:
-        raise InputError(problems)
 
 
 def _load(study: Study) -> tuple[Learner, Fleet | None, str, dict[str, Any]]:

@@ -77,7 +77,10 @@ class PaperPilots:
     @property
     def choice(self) -> PaperChoice:
         """The paper's (K, E)."""
-        problem = self._problem
+        return self.choice_for(self._problem)
+
+    def choice_for(self, problem: Problem) -> PaperChoice:
+        """The paper's (K, E), where devices have turned out to be those of this problem."""
         if self._failure is not None:
             return PaperChoice(status=self._failure, message=self._advice(self._failure))
         upper, lower = self._losses

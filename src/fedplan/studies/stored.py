@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from fedplan.core.fleet import Fleet
 from fedplan.core.records import RunRecord
 from fedplan.errors import Collector, InputError
 from fedplan.store import ExperimentEntry, RunEntry, Store, StudyEntry
-from fedplan.studies.devices import Devices, find_profile, observed_devices
+from fedplan.studies.devices import PROFILE, Devices, observed_devices
 from fedplan.studies.experiment import Experiment, build_experiment
 from fedplan.studies.grid import Grid
 from fedplan.studies.keys import TABLES
@@ -146,27 +145,18 @@ def _with_outcome(known: Recalled, store: Store) -> Recalled:
         raise InputError("its runs were stored by another version of fedplan.")
     # Its runs are those it had then, whatever this version would call them.
     experiment = replace(experiment, settings=known.settings)
-    if known.federation is not None:
-        experiment = replace(experiment, fleet=_profiled_fleet(known.entry, store))
+    if known.devices is not None and known.devices.costs.devices:
+        experiment = replace(experiment, fleet=known.devices.fleet)
     known = replace(known, experiment=experiment)
-    if experiment.fleet is None:
-        return replace(known, reason="Its devices have not been profiled.")
+    if experiment.assumed_fleet is None:
+        return replace(known, reason="It has no devices.")
     if grid is not None:
         return replace(known, sweep=recall_sweep(experiment, grid, store))
-    if had_designed_pilots(known.configuration):
-        reason = "It was planned from pilots by an earlier version, which this one does not run."
-        return replace(known, reason=reason)
+    for what, is_so in (
+        ("pilots", had_designed_pilots(known.configuration)),
+        ("a profile of its devices", PROFILE in known.steps),
+    ):
+        if is_so:
+            reason = f"It was planned from {what} by an earlier version, not by this one."
+            return replace(known, reason=reason)
     return replace(known, outcome=recall_so_far(experiment, store))
-
-
-def _profiled_fleet(entry: StudyEntry | ExperimentEntry, store: Store) -> Fleet | None:
-    """The devices of a live study; those of a sweep were profiled for the study that it sweeps."""
-    if not isinstance(entry, StudyEntry):
-        return None
-    same = [
-        other
-        for other in store.studies()
-        if (other.name, other.experiment.fingerprint) == (entry.name, entry.experiment.fingerprint)
-    ]
-    profiles = (find_profile(store, one) for one in (entry, *reversed(same)))
-    return next((profile.fleet for profile in profiles if profile is not None), None)

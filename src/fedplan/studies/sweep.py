@@ -54,7 +54,7 @@ def sweep_study(
     count : told how many runs are there, of how many.
     progress : told of every round.
     """
-    fleet, objective = experiment.fleet, experiment.objective
+    fleet, objective = experiment.assumed_fleet, experiment.objective
     if fleet is None or experiment.stop.target_loss is None:
         raise InputError("a sweep compares what a target costs, and needs target-loss and [fleet].")
     if costs_nothing(fleet, objective):

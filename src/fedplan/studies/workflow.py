@@ -15,10 +15,11 @@ from typing import Any, Protocol
 from fedplan.convergence.saturation import Saturation
 from fedplan.core.course import Course
 from fedplan.core.objective import costs_nothing
-from fedplan.core.plan import Alternative, GroupCost
+from fedplan.core.plan import Alternative, GroupCost, Plan
 from fedplan.core.problem import Problem
 from fedplan.core.records import RoundRecord, RunRecord
 from fedplan.core.setting import Setting
+from fedplan.course.live import Live
 from fedplan.errors import InputError
 from fedplan.participation import LAWS, Turns, uniform
 from fedplan.planning.making import make_plan
@@ -27,6 +28,7 @@ from fedplan.store import Store
 from fedplan.studies.archive import Archive, Engine, MissingRunError, NoEngine
 from fedplan.studies.cells import RunSummary
 from fedplan.studies.courses import FIXED, PAPER, choose_course, fixed_law, make_course
+from fedplan.studies.devices import observed_fleet
 from fedplan.studies.experiment import Experiment
 from fedplan.studies.outcome import (
     Bill,
@@ -94,7 +96,7 @@ def recall_so_far(experiment: Experiment, store: Store) -> Outcome:
 def planned_problem(experiment: Experiment) -> Problem:
     """What a study asks; one without devices or without a target is refused."""
     problems = []
-    if experiment.fleet is None:
+    if experiment.assumed_fleet is None:
         problems.append("a plan weighs seconds and joules, and needs devices. Add a [fleet].")
     if experiment.stop.target_loss is None:
         problems.append("a plan is for a target, and needs one. Set target-loss in [training].")
@@ -222,9 +224,11 @@ class _Case:
         """What training begins with, and what steers it; None where it cannot begin."""
         if self._pilots is not None:
             return self._after_pilots(self._pilots)
+        if self._live:
+            live = self._live_course()
+            return self._started(live.setting), live
         if self._course == FIXED:
-            law = fixed_law(self._experiment.study, live=self._live)
-            plan = make_plan(self._problem, participation=law)
+            plan = self._fixed_plan(self._problem)
             if not plan.success:
                 refused = Outcome(status="infeasible", course=FIXED, message=plan.message)
                 return refused, None
@@ -232,23 +236,42 @@ class _Case:
         course = make_course(self._course, self._problem)
         return self._started(course.setting), course
 
+    def _fixed_plan(self, problem: Problem) -> Plan:
+        return make_plan(problem, participation=fixed_law(self._experiment.study))
+
+    def _live_course(self) -> Live:
+        """The course on real devices, which the first rounds measure."""
+
+        def make(problem: Problem) -> Course | str:
+            if self._course != FIXED:
+                return make_course(self._course, problem)
+            plan = self._fixed_plan(problem)
+            return plan.setting if plan.success else plan.message
+
+        about = (fixed_law(self._experiment.study),) if self._course == FIXED else ()
+        return Live(name=self._course, make=make, problem=self._problem, guessed=True, about=about)
+
     def _started(self, setting: Setting, why: str = "", regret: float | None = None) -> Outcome:
-        law = setting.participation
-        groups: tuple[GroupCost, ...] = ()
-        if isinstance(law, Turns):
-            groups = law.group_costs(self._problem, setting.local_steps)
         return Outcome(
             status="unfinished",
             course=self._course,
             setting=setting,
-            groups=groups,
+            groups=_groups(setting, self._problem),
             regret=regret,
             why=why,
             message=why,
         )
 
+    def _as_observed(self, runs: Sequence[RunRecord]) -> Problem:
+        """The problem with real devices as these runs have shown them; simulated ones are known."""
+        fleet = observed_fleet(runs, self._experiment.num_clients) if self._live else None
+        if fleet is None:
+            return self._problem
+        samples = self._experiment.simulator.learner.sizes
+        return replace(self._problem, fleet=fleet).with_samples(samples)
+
     def _after_pilots(self, pilots: PaperPilots) -> tuple[Outcome, Course | None]:
-        choice = pilots.choice
+        choice = pilots.choice_for(self._as_observed(pilots.runs))
         bill = Bill.of(pilots.runs, self._experiment.objective)
         if choice.setting is None or choice.status != "chosen":
             failed = "out of reach" if choice.status == "chosen" else choice.status
@@ -260,29 +283,37 @@ class _Case:
 
     def _ended(self, begun: Outcome, runs: Sequence[RunRecord]) -> Outcome:
         measured = Measured.of(runs, self._experiment.objective)
-        forecast = forecast_of(runs, self._problem, self._experiment.stop.max_rounds)
-        trained = replace(begun, measured=measured, forecast=forecast)
+        problem = self._as_observed([*begun.pilots, *runs])
+        forecast = forecast_of(runs, problem, self._experiment.stop.max_rounds)
+        groups = begun.groups if begun.setting is None else _groups(begun.setting, problem)
+        trained = replace(begun, measured=measured, forecast=forecast, groups=groups)
         all_in = measured.bill.plus(begun.pilots_bill)
         status, words = verdict(self._experiment, measured, all_in, forecast)
         return replace(
             trained,
             status=status,
-            alternatives=self._alternatives(trained) if measured.reached else (),
+            alternatives=self._alternatives(trained, problem) if measured.reached else (),
             message=f"{begun.why} {words}".lstrip(),
         )
 
-    def _alternatives(self, trained: Outcome) -> tuple[Alternative, ...]:
+    def _alternatives(self, trained: Outcome, problem: Problem) -> tuple[Alternative, ...]:
         """What other settings would have cost, by what the first run that counts has shown."""
         if trained.measured is None or self._course == PAPER or trained.setting is None:
             return ()
         run = next(run for run in trained.measured.runs if run.status == "target")
-        if not run.num_rounds or costs_nothing(self._problem.fleet, self._problem.objective):
+        if not run.num_rounds or costs_nothing(problem.fleet, problem.objective):
             return ()
-        free = replace(self._problem, limits=self._problem.limits.ranges_only())
+        free = replace(problem, limits=problem.limits.ranges_only())
         law = trained.setting.participation.law
         if law not in LAWS:  # one that only its course knows
             return ()
         return make_plan(free, learnt_from(run), participation=law).alternatives
+
+
+def _groups(setting: Setting, problem: Problem) -> tuple[GroupCost, ...]:
+    """Those that take turns, where any do, with what each costs."""
+    law = setting.participation
+    return law.group_costs(problem, setting.local_steps) if isinstance(law, Turns) else ()
 
 
 def learnt_from(run: RunRecord) -> Saturation:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from fedplan.core.fleet import Fleet, FloatArray
 from fedplan.core.records import Observation
-from fedplan.flower.drift import RECENT, drifted
-from fedplan.profiling import DeviceCosts, fleet_of, observed_costs
+from fedplan.profiling.observed import DeviceCosts, fleet_of, observed_costs
 from fedplan.profiling.regression import Measured
+
+RECENT, FEWEST = 8, 3  # observations by which it is judged what a client costs now
 
 
 class Ledger:
@@ -53,34 +55,68 @@ class Ledger:
             two numbers of local steps, which tell a step from what a round takes besides.
         """
         costs = {} if known is None else _as_costs(known)
-        seen = {client: [one for each in by.values() for one in each]
-                for client, by in self._seen.items()}  # fmt: skip
-        observed = observed_costs(one for each in seen.values() for one in each).devices
+        seen = (
+            one for by_steps in self._seen.values() for each in by_steps.values() for one in each
+        )
         costs |= {
             client: one
-            for client, one in observed.items()
-            if client not in costs or len(self._seen[client]) > 1
+            for client, one in observed_costs(seen).devices.items()
+            if client not in costs or self.steps_seen(client) > 1
         }
         if not costs:
             return None
-        recent = [one for each in self._last.values() for one in each]
+        recent = (one for each in self._last.values() for one in each)
         found = fleet_of(drifted(costs, recent), [str(client) for client in range(num_clients)])
         return found.with_samples(self.samples(num_clients))
+
+
+def drifted(
+    costs: Mapping[int, DeviceCosts], observations: Iterable[Observation]
+) -> dict[int, DeviceCosts]:
+    """The costs now, by client, from what was observed since, in its order.
+
+    Training has one E, which alone does not tell steps from what is fixed; the ratio to what was
+    measured with two needs not.
+    """
+    recent: dict[int, list[tuple[int, float, float]]] = {client: [] for client in costs}
+    for one in observations:
+        train_s, trip_s = one.train_seconds, one.round_trip_seconds
+        if not one.problem and one.client in recent and train_s is not None and trip_s is not None:
+            recent[one.client].append((one.local_steps, train_s, trip_s - train_s))
+    return {client: _changed(known, recent[client][-RECENT:]) for client, known in costs.items()}
+
+
+def _changed(known: DeviceCosts, recent: Sequence[tuple[int, float, float]]) -> DeviceCosts:
+    if len(recent) < FEWEST:
+        return known
+    step, fixed = known.step_time_s.value, known.fixed_time_s.value
+    training = _ratio([(train_s, fixed + step * steps) for steps, train_s, _ in recent])
+    exchange = _ratio([(exchange_s, known.exchange_s.value) for _, _, exchange_s in recent])
+    return replace(
+        known,
+        step_time_s=known.step_time_s.times(training),
+        fixed_time_s=known.fixed_time_s.times(training),
+        exchange_s=known.exchange_s.times(exchange),
+    )
+
+
+def _ratio(pairs: Sequence[tuple[float, float]]) -> float:
+    return statistics.median(new / old if old > 0 else 1.0 for new, old in pairs)
 
 
 def _as_costs(fleet: Fleet) -> dict[int, DeviceCosts]:
     """The devices of a fleet, as if measured exactly."""
 
     def exactly(value: float) -> Measured:
-        return Measured(value=value, low=value, high=value)
+        return Measured(value=float(value), low=float(value), high=float(value))
 
     return {
         client: DeviceCosts(
-            step_time_s=exactly(float(fleet.step_time_s[client])),
-            exchange_s=exactly(float(fleet.comm_time_s[client])),
+            step_time_s=exactly(fleet.step_time_s[client]),
+            exchange_s=exactly(fleet.comm_time_s[client]),
             fixed_time_s=exactly(0.0),
-            step_energy_j=exactly(float(fleet.step_energy_j[client])),
-            comm_energy_j=exactly(float(fleet.comm_energy_j[client])),
+            step_energy_j=exactly(fleet.step_energy_j[client]),
+            comm_energy_j=exactly(fleet.comm_energy_j[client]),
             num_observations=0,
         )
         for client in range(len(fleet))
