@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
+from dataclasses import asdict
 from pathlib import Path
 
 from fedplan.core.records import Observation, RoundRecord, RunRecord
@@ -47,11 +48,12 @@ def observe(client, steps, problem=""):
 
 def save_live_study(store):
     """A live study of three clients, the last of which has never answered."""
-    from fedplan.studies.devices import save_names, save_profile
+    from fedplan.studies.devices import PROFILE, save_names
 
     start = RoundRecord(round=0, loss=2.0, accuracy=None, cohort=(), seconds=0.0, joules=0.0)
     live = store.save_study("digits", {}, {"engine": "flower"})
-    save_profile(store, live, [observe(k, e) for k in (0, 1) for e in (2, 10)], "ab")
+    profile = [asdict(observe(k, e)) for k in (0, 1) for e in (2, 10)]  # of an earlier version
+    store.save_step(live, PROFILE, {"clients": ["a", "b"], "observations": profile})
     save_names(store, live, ["phone-a", "phone-b", "phone-c"])
     seen = (observe(0, 20), observe(1, 20), observe(2, 20, problem="no answer within 60 s"))
     first = RoundRecord(

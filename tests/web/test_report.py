@@ -8,7 +8,7 @@ import shlex
 import sqlite3
 import tomllib
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import asdict
 from html.parser import HTMLParser
 
 import pytest
@@ -18,7 +18,7 @@ from fedplan.core.records import Observation, RoundRecord, RunRecord
 from fedplan.participation import LAWS, uniform
 from fedplan.store import Store
 from fedplan.studies import read_study
-from fedplan.studies.devices import save_names, save_profile
+from fedplan.studies.devices import PROFILE, save_names
 from fedplan.studies.experiment import build_experiment
 from fedplan.studies.grid import Grid
 from fedplan.studies.sweep import sweep_study
@@ -281,19 +281,30 @@ def test_a_study_on_a_live_federation_is_told_from_a_simulated_one(fedplan, stor
     with Store(store) as open_store:
         entry = live.save(open_store)
         save_names(open_store, entry, [f"partition-{k}" for k in range(20)])
-        seen = [observation(k, e, 2 + 0.1 * e) for k in range(20) for e in (1, 20, 40)]
-        devices = save_profile(open_store, entry, seen, [f"partition-{k}" for k in range(20)])
-        run_study(replace(live, fleet=devices.fleet), open_store)
+        run_study(live, open_store)
     page = page_of(fedplan, tmp_path)
     check_structure(page)
     assert "the 20 nodes of the federation lab" in words_of(page)
     assert "fedplan run demo.toml --runner flower --federation lab" in words_of(page)
     with Store(store) as open_store:
         grid = Grid(clients_per_round=(2, 5), local_steps=(20,))
-        sweep_study(replace(live, fleet=devices.fleet), grid, open_store)
+        sweep_study(live, grid, open_store)
     words = words_of(page_of(fedplan, tmp_path))
     assert "demo swept" in words and "Runs 2 of 2" in words
     assert "sweep demo.toml clients-per-round=2,5 local-steps=20 --runner flower" in words
+
+
+def test_a_live_study_that_was_planned_from_a_profile_shows_its_runs(fedplan, store, tmp_path):
+    live = build_experiment(read_study("demo", ["seeds=1"]), federation="lab")
+    seen = [asdict(observation(k, e, 2 + 0.1 * e)) for k in range(20) for e in (1, 20, 40)]
+    with Store(store) as open_store:
+        profile = {"clients": [f"partition-{k}" for k in range(20)], "observations": seen}
+        open_store.save_step(live.save(open_store), PROFILE, profile)
+        run = live.simulator.run(uniform(5, 20), live.stop)
+        open_store.save_run(live.settings, run)
+    words = words_of(page_of(fedplan, tmp_path))
+    assert "planned from a profile of its devices by an earlier version" in words
+    assert "1 run in the store" in words
 
 
 def live_round(number, loss):
