@@ -1,12 +1,32 @@
 // An answer in words and tables: the headline, other settings, doubts, problems.
 
-import { CONTROLS, markProblems } from "./controls.js";
+import { KEYS, markProblems } from "./controls.js";
+import { byId, make } from "./page.js";
 import { fillTable } from "./tables.js";
 
-const byId = (id) => document.getElementById(id);
+const COMPARED = {
+  current: "your setting costs",
+  paper: "the paper's method costs",
+  uniform: "uniform sampling costs",
+};
+const inEnglish = (number) => number.toLocaleString("en");
+
+export function showAnswer(answer) {
+  byId("problems").hidden = true;
+  byId("result").classList.remove("stale");
+  markProblems(new Set());
+  showHeadline(answer);
+  showRows(answer);
+  showGroups(answer);
+  showBasis(answer);
+  for (const name of ["message", "command", "python"]) byId(name).textContent = answer[name];
+  byId("file-note").hidden = answer.fleet_file === null;
+  byId("download").textContent = answer.fleet_file ?? "fleet.csv";
+  say(answer);
+}
 
 let telling = 0;
-export function say(answer) {
+function say(answer) {
   clearTimeout(telling);
   telling = setTimeout(() => {
     const row = answer.rows[0];
@@ -23,102 +43,79 @@ function inWords({ participation: { law, groups }, num_clients, rows }) {
   return `${rows[0].clients_per_round} clients per round${law === "uniform" ? "" : ` (${law})`}`;
 }
 
-export function showHeadline(answer) {
-  const head = byId("headline");
-  const row = answer.rows[0];
-  const bold = (text) => Object.assign(document.createElement("b"), { textContent: text });
-  // What a narrow screen has no room for; it is still read out.
-  const aside = (text) =>
-    Object.assign(document.createElement("span"), { className: "aside", textContent: text });
-  const pairs = [];
-  if (answer.success) {
-    const { law, groups } = answer.participation;
-    const all = answer.num_clients.toLocaleString("en");
-    const who = groups.length
-      ? [
-          bold(groups.length > 1 ? `${groups.length} groups` : `All ${all} clients`),
-          groups.length > 1 ? " take turns" : " in every round",
-        ]
-      : [
-          aside("Use "),
-          bold(`K = ${row.words.clients}`),
-          ` of ${all}`,
-          aside(` clients per round${law === "uniform" ? "" : ` (${law})`}`),
-        ];
-    head.replaceChildren(
-      ...(answer.is_guess ? ["The pilots do not settle this. A guess: "] : []),
-      ...who,
-      ", ",
-      bold(`E = ${row.local_steps.toLocaleString("en")}`),
-      aside(" local steps"),
-    );
-    pairs.push(
-      ["rounds", row.words.rounds],
-      ["time", row.words.time],
-      ["energy", row.words.energy],
-      [`cost (${answer.unit})`, row.words.cost],
-    );
-    if (row.words.co2) pairs.push(["carbon", row.words.co2]);
-    for (const [role, name] of [
-      ["current", "your setting costs"],
-      ["paper", "the paper's method costs"],
-      ["uniform", "uniform sampling costs"],
-    ]) {
-      const other = answer.rows.find((item) => item.role === role);
-      if (other?.remark) pairs.push([name, other.remark]);
-    }
-    if (answer.regret !== null)
-      pairs.push(["regret at most", `${(100 * answer.regret).toFixed(1)}%`]);
-  } else {
-    head.textContent = "No setting meets the limits";
-    for (const row of answer.rows.filter(({ role }) => role === "attainable")) {
-      pairs.push([row.name, `${row.words.time}, ${row.words.energy}, ${row.words.rounds} rounds`]);
-    }
-  }
+function showHeadline(answer) {
+  byId("headline").replaceChildren(
+    ...(answer.success ? planned(answer) : ["No setting meets the limits"]),
+  );
   byId("numbers").classList.toggle("attainable", !answer.success);
   byId("numbers").replaceChildren(
-    ...pairs.map(([name, value]) => {
-      const box = document.createElement("div");
-      box.append(
-        Object.assign(document.createElement("dt"), { textContent: name }),
-        Object.assign(document.createElement("dd"), { textContent: value }),
-      );
-      return box;
-    }),
+    ...(answer.success ? totals(answer) : attainable(answer)).map(([name, value]) =>
+      make("div", {}, make("dt", {}, name), make("dd", {}, value)),
+    ),
   );
 }
 
-export function showRows(answer) {
+function planned({ participation: { law, groups }, num_clients, rows: [row], is_guess }) {
+  const bold = (text) => make("b", {}, text);
+  // What a narrow screen has no room for; it is still read out.
+  const aside = (text) => make("span", { className: "aside" }, text);
+  const all = inEnglish(num_clients);
+  const of = `clients per round${law === "uniform" ? "" : ` (${law})`}`;
+  const sampled = [aside("Use "), bold(`K = ${row.words.clients}`), ` of ${all}`, aside(` ${of}`)];
+  const everyone = [bold(`All ${all} clients`), " in every round"];
+  const inTurns = [bold(`${groups.length} groups`), " take turns"];
+  return [
+    is_guess ? "The pilots do not settle this. A guess: " : "",
+    ...[sampled, everyone, inTurns][Math.min(groups.length, 2)],
+    ", ",
+    bold(`E = ${inEnglish(row.local_steps)}`),
+    aside(" local steps"),
+  ];
+}
+
+function totals({ rows, unit, regret }) {
+  const { rounds, time, energy, cost, co2 } = rows[0].words;
+  const pairs = Object.entries({ rounds, time, energy, [`cost (${unit})`]: cost });
+  if (co2) pairs.push(["carbon", co2]);
+  for (const [role, name] of Object.entries(COMPARED)) {
+    const other = rows.find((item) => item.role === role);
+    if (other?.remark) pairs.push([name, other.remark]);
+  }
+  if (regret !== null) pairs.push(["regret at most", `${(100 * regret).toFixed(1)}%`]);
+  return pairs;
+}
+
+function attainable({ rows }) {
+  return rows
+    .filter(({ role }) => role === "attainable")
+    .map(({ name, words }) => [name, `${words.time}, ${words.energy}, ${words.rounds} rounds`]);
+}
+
+function showRows({ rows }) {
   fillTable(byId("rows"), {
     head: ["setting", "K", "E", "rounds", "time", "energy", "cost", ""],
-    rows: answer.rows.map((row) => ({
-      role: row.role,
+    rows: rows.map(({ name, role, feasible, local_steps, words, remark }) => ({
+      role,
       cells: [
-        row.name + (row.feasible || row.role === "attainable" ? "" : " (breaks a limit)"),
-        row.words.clients,
-        row.local_steps.toLocaleString("en"),
-        row.words.rounds,
-        row.words.time,
-        row.words.energy,
-        row.words.cost,
-        row.remark,
+        name + (feasible || role === "attainable" ? "" : " (breaks a limit)"),
+        words.clients,
+        inEnglish(local_steps),
+        ...[words.rounds, words.time, words.energy, words.cost],
+        remark,
       ],
     })),
   });
 }
 
 /** The groups that take turns; nothing where none do. */
-export function showGroups({ participation: { groups } }) {
+function showGroups({ participation: { groups } }) {
   byId("groups-part").hidden = groups.length === 0;
   fillTable(byId("groups"), {
     head: ["group", "devices", "slowest round", "energy", "share of data", "trains in"],
-    rows: groups.map(({ words, colour }, place) => {
-      const name = document.createElement("span");
-      const swatch = Object.assign(document.createElement("span"), { className: "swatch" });
-      swatch.style.background = colour;
-      name.append(swatch, String(place + 1));
-      return [name, words.clients, words.time, words.energy, words.data_share, words.frequency];
-    }),
+    rows: groups.map(({ words, colour }, place) => [
+      make("span", {}, make("span", { className: "swatch", style: `background: ${colour}` }), place + 1),
+      ...[words.clients, words.time, words.energy, words.data_share, words.frequency],
+    ]),
   });
 }
 
@@ -129,52 +126,31 @@ export function showDoubts(cases) {
   const most = Math.max(0.001, ...cases.map((item) => item.regret));
   fillTable(byId("sensitivity"), {
     head: ["if", ...(hasClients ? ["best K"] : []), "best E", "staying costs"],
-    rows: cases.map((item) => {
-      const cell = document.createElement("span");
-      const bar = Object.assign(document.createElement("span"), { className: "meter" });
-      bar.style.width = `${(4 * item.regret) / most}rem`;
-      cell.append(bar, item.words);
+    rows: cases.map(({ name, clients_per_round, local_steps, regret, words }) => {
+      const bar = make("span", { className: "meter", style: `width: ${(4 * regret) / most}rem` });
       return [
-        item.name,
-        ...(hasClients ? [item.clients_per_round.toLocaleString("en")] : []),
-        item.local_steps.toLocaleString("en"),
-        cell,
+        name,
+        ...(hasClients ? [inEnglish(clients_per_round)] : []),
+        inEnglish(local_steps),
+        make("span", {}, bar, words),
       ];
     }),
   });
 }
 
-export function showProblems(error) {
-  const box = byId("problems");
-  const list = document.createElement("ul");
-  for (const problem of error.problems)
-    list.append(
-      Object.assign(document.createElement("li"), { textContent: problem.text ?? problem.message }),
-    );
-  const several = error.problems.length > 1;
-  box.replaceChildren(
-    Object.assign(document.createElement("strong"), {
-      textContent: several ? `${error.problems.length} problems:` : "This cannot be planned.",
-    }),
-    list,
+export function showProblems({ problems, message }) {
+  byId("problems").replaceChildren(
+    make("strong", {}, problems.length > 1 ? `${problems.length} problems:` : "This cannot be planned."),
+    make("ul", {}, ...problems.map((problem) => make("li", {}, problem.text))),
+    problems.length ? "" : message,
   );
-  if (!error.problems.length) box.append(error.message);
-  box.hidden = false;
+  byId("problems").hidden = false;
   byId("result").classList.add("stale");
-  const text = error.problems
-    .map((problem) => `${problem.column ?? ""} ${problem.message}`)
-    .join(" ");
-  markProblems(
-    new Set(
-      Object.values(CONTROLS)
-        .flat()
-        .map(({ key }) => key)
-        .filter((key) => new RegExp(`\\b${key}\\b`).test(text)),
-    ),
-  );
+  const text = problems.map((problem) => `${problem.column ?? ""} ${problem.message}`).join(" ");
+  markProblems(new Set(KEYS.filter((key) => new RegExp(`\\b${key}\\b`).test(text))));
 }
 
-export function showBasis(answer) {
+function showBasis({ fleet, num_clients, convergence: { name, is_measured } }) {
   byId("basis").textContent =
-    `${answer.fleet.name}: ${answer.num_clients.toLocaleString("en")} devices; ${answer.convergence.is_measured ? `bound: ${answer.convergence.name}` : answer.convergence.name}`;
+    `${fleet.name}: ${inEnglish(num_clients)} devices; ${is_measured ? "bound: " : ""}${name}`;
 }

@@ -1,30 +1,14 @@
 // The page: its state, one question at a time to the server, and what the answer changes.
 
-import {
-  say,
-  showBasis,
-  showDoubts,
-  showGroups,
-  showHeadline,
-  showProblems,
-  showRows,
-} from "./answer.js";
-import { CONTROLS, makeControls, markProblems, showState, useScales } from "./controls.js";
+import { showAnswer, showDoubts, showProblems } from "./answer.js";
+import { CONTROLS, makeControls, showState, useScales, usual } from "./controls.js";
 import { drawCurve, drawFrontier, drawMap } from "./figures.js";
 import { drawHistogram, drawTurns } from "./fleet.js";
+import { byId, make, post, postJson } from "./page.js";
 import { startRuns } from "./runs.js";
 
-const byId = (id) => document.getElementById(id);
 const form = byId("controls");
-const USUAL = {
-  objective: "weight",
-  fleet: "given",
-  bound: "given",
-  pilots: "given",
-  law: "normal",
-};
-for (const { key, usual } of Object.values(CONTROLS).flat())
-  if (usual !== undefined) USUAL[key] = usual;
+const USUAL = { objective: "weight", fleet: "given", bound: "given", pilots: "given", law: "normal" };
 const LAWS = {
   turns: "Groups of devices of like speed, one after the other; slow groups less often.",
   shuffled: "K clients a round in a random order: everyone once before anyone again.",
@@ -38,18 +22,19 @@ const TOO_LATE_MS = 400;
 let start = null; // what the server began with
 let state = readLink();
 let latest = null; // the last answer shown
-let asking = null; // { controller, since, key }
+let asking = null; // { controller, since, body, again }
 let frame = 0;
 let settled = 0;
+
+/** What is asked for a key: the state's value, or the usual one. */
+const value = (key) => state[key] ?? USUAL[key] ?? usual(key);
 
 function readLink() {
   const found = {};
   for (const [key, text] of new URLSearchParams(location.hash.slice(1))) {
+    const isNumber = text !== "" && Number.isFinite(Number(text));
     if (key === "view" || key === "study") continue;
-    found[key] =
-      text !== "" && Number.isFinite(Number(text)) && key !== "fleet" && key !== "pilots"
-        ? Number(text)
-        : text;
+    found[key] = isNumber && key !== "fleet" && key !== "pilots" ? Number(text) : text;
   }
   return found;
 }
@@ -66,22 +51,22 @@ function writeLink() {
 
 /** What is sent: the state, and the usual values of what is in use. */
 function question() {
-  const value = (key) => state[key] ?? USUAL[key];
-  const sent = { objective: value("objective"), fleet: value("fleet"), bound: value("bound") };
-  const groups = ["limits", "current", value("objective") === "prices" ? "prices" : "weight"];
-  if (sent.fleet === "drawn") {
-    groups.push("drawn");
-    sent.law = value("law");
-  }
-  if (sent.bound === "own") groups.push("own");
-  if (value("pilots") !== "given") sent.pilots = value("pilots"); // with an own bound: its sliders' range
-  if (state.participation) sent.participation = state.participation;
-  if (state.method && isMapped()) sent.method = state.method;
-  for (const { key } of CONTROLS.assumed) if (key in state) sent[key] = state[key];
-  for (const { key } of groups.flatMap((group) => CONTROLS[group])) {
-    if (value(key) !== undefined) sent[key] = value(key);
-  }
-  return sent;
+  const keys = ["objective", "fleet", "bound", "participation"];
+  if (value("fleet") === "drawn") keys.push("law");
+  if (isMapped()) keys.push("method");
+  if (value("pilots") !== "given") keys.push("pilots"); // with an own bound: its sliders' range
+  for (const group of ["limits", "current", ...inUse()]) keys.push(...Object.keys(CONTROLS[group]));
+  for (const key of Object.keys(CONTROLS.assumed)) if (key in state) keys.push(key);
+  const pairs = keys.map((key) => [key, value(key)]);
+  return Object.fromEntries(pairs.filter(([, given]) => given !== undefined));
+}
+
+/** The groups of controls that depend on what was chosen. */
+function inUse() {
+  const groups = [value("objective") === "prices" ? "prices" : "weight"];
+  if (value("fleet") === "drawn") groups.push("drawn");
+  if (value("bound") === "own") groups.push("own");
+  return groups;
 }
 
 /** Whether plans are for uniform sampling with a bound, which have methods and maps. */
@@ -95,9 +80,9 @@ function isMeasured() {
   return start?.is_measured !== false || state.bound === "own" || "pilots" in state;
 }
 
-function change(key, value) {
-  if (value === null || value === undefined || value === USUAL[key]) delete state[key];
-  else state[key] = value;
+function change(key, to) {
+  if (to === null || to === undefined || to === (USUAL[key] ?? usual(key))) delete state[key];
+  else state[key] = to;
   showParts();
   moved();
 }
@@ -123,15 +108,12 @@ async function ask() {
   const mine = { controller: new AbortController(), since: performance.now(), body, again: false };
   asking = mine;
   try {
-    const response = await post("/api/plan", body, mine.controller.signal);
-    if (response.success !== undefined && !response.error) show(response, body);
-    else showProblems(response.error);
+    const found = await postJson("/api/plan", body, { signal: mine.controller.signal });
+    if (found.error) showProblems(found.error);
+    else show(found, body);
   } catch (error) {
-    if (error.name !== "AbortError")
-      showProblems({
-        message: "The server does not answer. Is `fedplan serve` still running?",
-        problems: [],
-      });
+    const message = "The server does not answer. Is `fedplan serve` still running?";
+    if (error.name !== "AbortError") showProblems({ message, problems: [] });
   } finally {
     asking = null;
     if (mine.again) ask();
@@ -139,36 +121,14 @@ async function ask() {
   }
 }
 
-async function post(path, body, signal, type = "application/json") {
-  const response = await fetch(path, {
-    method: "POST",
-    headers: { "content-type": type },
-    body,
-    signal,
-  });
-  return response.json();
-}
-
 function show(answer, body) {
   latest = answer;
-  byId("problems").hidden = true;
-  byId("result").classList.remove("stale");
-  markProblems(new Set());
-  showHeadline(answer);
-  showRows(answer);
-  showGroups(answer);
+  showAnswer(answer);
   showParts();
   if (answer.participation.law === "turns") byId("law-other").textContent = "";
-  byId("message").textContent = answer.message;
-  byId("command").textContent = answer.command;
-  byId("python").textContent = answer.python;
-  byId("file-note").hidden = answer.fleet_file === null;
-  byId("download").textContent = answer.fleet_file ?? "fleet.csv";
-  useScales(answer.scales, state, USUAL);
-  showBasis(answer);
+  useScales(answer.scales, state);
   askDoubts(body);
   showPictures(answer);
-  say(answer);
   document.documentElement.dataset.shown = body; // what the figures show, for who watches the page
 }
 
@@ -191,7 +151,7 @@ function showPictures({ pictures, participation, rows }) {
 function pick(k, e) {
   state.current_clients_per_round = k;
   state.current_local_steps = e;
-  showState(state, USUAL);
+  showState(state);
   moved();
 }
 
@@ -200,7 +160,7 @@ function askDoubts(body) {
   clearTimeout(doubting);
   byId("doubts").classList.add("stale");
   doubting = setTimeout(async () => {
-    const found = await post("/api/sensitivity", body);
+    const found = await postJson("/api/sensitivity", body);
     if (!found.success || body !== JSON.stringify(question())) return;
     showDoubts(found.sensitivity);
     byId("law-other").textContent = found.turns;
@@ -209,59 +169,43 @@ function askDoubts(body) {
 
 /** Show the controls that are in use. */
 function showParts() {
-  const value = (key) => state[key] ?? USUAL[key];
-  const group = (name, visible) => {
-    form.querySelector(`[data-group="${name}"]`).hidden = !visible;
-  };
-  group("weight", value("objective") === "weight");
-  group("prices", value("objective") === "prices");
-  group("drawn", value("fleet") === "drawn");
-  group("own", value("bound") === "own");
-  group("assumed", !isMeasured());
+  const shown = new Set(inUse());
+  if (!isMeasured()) shown.add("assumed");
+  for (const name of ["weight", "prices", "drawn", "own", "assumed"])
+    form.querySelector(`[data-group="${name}"]`).hidden = !shown.has(name);
   byId("method-part").hidden = !isMapped();
   const law = state.participation ?? latest?.participation.law;
-  for (const radio of form.elements.participation) radio.checked = radio.value === law;
+  form.elements.participation.value = law;
   byId("law-hint").textContent = LAWS[law] ?? "";
   form.elements.law.value = value("law");
-  for (const radio of form.elements.objective) radio.checked = radio.value === value("objective");
+  form.elements.objective.value = value("objective");
   form.elements.method.value = state.method ?? "";
 }
 
 function fillSelects() {
   if (!start) return;
-  const option = (value, text) => new Option(text, value);
-  const uploads = (kind) => [...NAMES[kind]].map(([id, name]) => option(id, `uploaded: ${name}`));
-  const fleet = byId("fleet");
-  fleet.replaceChildren(
-    option("given", start.fleet),
-    option("drawn", "drawn by these sliders"),
-    ...uploads("fleet"),
-  );
-  fleet.value = state.fleet ?? "given";
-  const bound = byId("bound");
-  bound.replaceChildren(
-    option("given", start.convergence),
-    ...uploads("pilots"),
-    option("own", "these sliders"),
-    ...(start.is_measured ? [option("none", "nothing measured")] : []),
-  );
-  bound.value = state.bound ?? state.pilots ?? "given";
-  byId("method").replaceChildren(
-    option("", "the usual one"),
-    option("exact", "exact: proven optimum"),
-    ...(start.has_pilots || NAMES.pilots.size ? [option("robust", "robust: least regret")] : []),
-    option("paper", "the paper's Algorithm 2"),
-  );
-  byId("method").value = state.method ?? "";
+  const fill = (id, options, chosen) => {
+    byId(id).replaceChildren(...options.map(([key, text]) => new Option(text, key)));
+    byId(id).value = chosen;
+  };
+  const uploads = (kind) => [...NAMES[kind]].map(([id, name]) => [id, `uploaded: ${name}`]);
+  const drawn = ["drawn", "drawn by these sliders"];
+  fill("fleet", [["given", start.fleet], drawn, ...uploads("fleet")], value("fleet"));
+  const bounds = [["given", start.convergence], ...uploads("pilots"), ["own", "these sliders"]];
+  if (start.is_measured) bounds.push(["none", "nothing measured"]);
+  fill("bound", bounds, state.bound ?? value("pilots"));
+  const methods = [
+    ["", "the usual one"],
+    ["exact", "exact: proven optimum"],
+    ["paper", "the paper's Algorithm 2"],
+  ];
+  if (start.has_pilots || NAMES.pilots.size) methods.splice(2, 0, ["robust", "robust: least regret"]);
+  fill("method", methods, state.method ?? "");
 }
 
 async function upload(kind, file) {
-  const found = await post(
-    `/api/upload/${kind}?name=${encodeURIComponent(file.name)}`,
-    file,
-    undefined,
-    "text/csv",
-  );
+  const path = `/api/upload/${kind}?name=${encodeURIComponent(file.name)}`;
+  const found = await postJson(path, file, { type: "text/csv" });
   if (!found.success) {
     showProblems(found.error);
     return;
@@ -287,53 +231,40 @@ async function copy(what) {
   }
   byId("copied").textContent = `Copied the ${what}.`;
   const button = document.querySelector(`[data-copy="${what}"]`);
-  const words = button.dataset.words ?? button.textContent;
-  button.dataset.words = words;
+  button.dataset.words ??= button.textContent;
   button.textContent = "Copied";
   setTimeout(() => {
-    button.textContent = words;
+    button.textContent = button.dataset.words;
   }, 1500);
 }
 
 async function download() {
-  const response = await fetch("/api/fleet.csv", {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body: JSON.stringify(question()),
-  });
-  const address = URL.createObjectURL(await response.blob());
-  Object.assign(document.createElement("a"), {
-    href: address,
-    download: latest.fleet_file,
-  }).click();
-  URL.revokeObjectURL(address);
+  const response = await post("/api/fleet.csv", JSON.stringify(question()));
+  const href = URL.createObjectURL(await response.blob());
+  make("a", { href, download: latest.fleet_file }).click();
+  URL.revokeObjectURL(href);
 }
 
-function useOwnBound() {
-  for (const key of ["a0", "b0", "c0"])
-    state[key] ??= Number(latest.convergence.bound[key].toPrecision(6));
+function chooseBound(which) {
+  if (which === "own") {
+    for (const [key, known] of Object.entries(latest.convergence.bound))
+      state[key] ??= Number(known.toPrecision(6));
+    change("bound", "own");
+  } else {
+    for (const key of Object.keys({ ...CONTROLS.own, ...CONTROLS.assumed })) delete state[key];
+    delete state.bound;
+    if (which === "none") change("bound", "none");
+    else change("pilots", which);
+  }
+  showState(state);
 }
 
 function listen() {
   form.addEventListener("submit", (event) => event.preventDefault());
-  for (const radio of form.elements.objective)
-    radio.addEventListener("change", () => change("objective", radio.value));
-  for (const radio of form.elements.participation)
-    radio.addEventListener("change", () => change("participation", radio.value));
-  form.elements.law.addEventListener("change", ({ target }) => change("law", target.value));
-  byId("fleet").addEventListener("change", ({ target }) => change("fleet", target.value));
-  byId("method").addEventListener("change", ({ target }) => change("method", target.value || null));
-  byId("bound").addEventListener("change", ({ target }) => {
-    if (target.value === "own") {
-      useOwnBound();
-      change("bound", "own");
-    } else {
-      for (const { key } of [...CONTROLS.own, ...CONTROLS.assumed]) delete state[key];
-      delete state.bound;
-      if (target.value === "none") change("bound", "none");
-      else change("pilots", target.value);
-    }
-    showState(state, USUAL);
+  // Sliders and numbers, which have no name, tell by themselves.
+  form.addEventListener("change", ({ target }) => {
+    if (target.name === "bound") chooseBound(target.value);
+    else if (target.name) change(target.name, target.value || null);
   });
   for (const kind of ["fleet", "pilots"]) {
     byId(`${kind}-file`).addEventListener("change", ({ target }) => {
@@ -352,20 +283,20 @@ function restore(to) {
   state = to;
   fillSelects();
   showParts();
-  showState(state, USUAL);
+  showState(state);
   moved();
 }
 
 makeControls(form, change);
 listen();
-showState(state, USUAL);
+showState(state);
 showParts();
 ask();
 startRuns(writeLink);
 start = await (await fetch("/api/start")).json();
 fillSelects();
 showParts();
-if (window.innerWidth >= 960 || CONTROLS.limits.some(({ key }) => key in state))
+if (window.innerWidth >= 960 || Object.keys(CONTROLS.limits).some((key) => key in state))
   byId("limits-part").open = true;
 if (state.fleet && state.fleet !== "given") byId("fleet-part").open = true;
 if (state.bound || state.pilots || state.method) byId("bound-part").open = true;

@@ -1,6 +1,7 @@
 // Figures of the devices: how long a round takes each, and who trains when.
 
 import { colour, draw, layout } from "./plots.js";
+import { byId } from "./page.js";
 import { scrollBox, tableOf } from "./tables.js";
 
 const NARROW = 640; // pixels; a narrower figure has its panels one below the other
@@ -8,7 +9,7 @@ const ANY = "rgba(0,0,0,0)";
 
 /** Who trains when: traces and layout as the server has made them, in the page's size. */
 export function drawTurns(data, groups) {
-  const figure = document.getElementById("turns");
+  const figure = byId("turns");
   const plot = figure.querySelector(".plot");
   draw(
     "turns",
@@ -38,7 +39,7 @@ export function drawTurns(data, groups) {
 /** Devices by the length of their round, in the colours of their groups where there are any. */
 export function drawHistogram(data, groups) {
   showSlowest(data.slowest);
-  document.getElementById("histogram").classList.toggle("by-group", data.group !== null);
+  byId("histogram").classList.toggle("by-group", data.group !== null);
   const name = (place) => {
     if (!data.group) return "";
     return data.group[place] < 0 ? ", without data" : `, group ${data.group[place] + 1}`;
@@ -96,7 +97,7 @@ export function drawHistogram(data, groups) {
 }
 
 function showSlowest(slowest) {
-  const figure = document.getElementById("histogram");
+  const figure = byId("histogram");
   let list = figure.querySelector(".slowest");
   if (!list) {
     list = scrollBox("The slowest devices");

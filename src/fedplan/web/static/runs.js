@@ -1,12 +1,12 @@
 // Runs: the studies of the store, looked at again while the view is open, for they may be running.
 
 import { drawLosses } from "./losses.js";
+import { byId, make, postJson } from "./page.js";
 import { fillTable } from "./tables.js";
 
 const EVERY_MS = 2000;
 const FIRST = 6; // runs shown before any is chosen
 const MOST = 24;
-const byId = (id) => document.getElementById(id);
 
 let listing = null;
 let chosen = new Set(); // runs, as JSON of their key
@@ -53,22 +53,18 @@ async function look(anew = false) {
 
 async function refresh() {
   const found = await load("/api/runs");
-  if (found) {
-    listing = found;
-    if (found.error) {
-      byId("runs-note").textContent = found.error.message;
-      return;
-    }
-    fillStudies();
-  }
-  if (!listing?.experiments?.length) {
-    byId("runs-note").textContent =
-      `Nothing is stored in ${listing.store} yet. \`fedplan run demo\` puts a small study there.`;
-    byId("study-label").hidden = byId("losses").hidden = true;
+  if (found) listing = found;
+  if (listing.error) {
+    byId("runs-note").textContent = listing.error.message;
     return;
   }
-  byId("study-label").hidden = byId("losses").hidden = false;
-  byId("runs-note").textContent = `${listing.store}, looked at again every two seconds.`;
+  if (found) fillStudies();
+  const isEmpty = listing.experiments.length === 0;
+  byId("study-label").hidden = byId("losses").hidden = isEmpty;
+  byId("runs-note").textContent = isEmpty
+    ? `Nothing is stored in ${listing.store} yet. \`fedplan run demo\` puts a small study there.`
+    : `${listing.store}, looked at again every two seconds.`;
+  if (isEmpty) return;
   const { experiment, study } = selected();
   if (experiment !== listed) {
     listed = experiment;
@@ -95,25 +91,16 @@ async function load(path) {
 function fillStudies() {
   const select = byId("study");
   const before = select.value || new URLSearchParams(location.hash.slice(1)).get("study");
-  const withStudy = new Set(listing.studies.map((study) => study.experiment));
-  const options = [
-    ...listing.studies.map(
-      (study) =>
-        new Option(
-          `${study.name}${planOf(study)} (${study.num_runs} runs, ${study.created.slice(0, 16)})`,
-          study.id,
-        ),
-    ),
-    ...listing.experiments
-      .filter((one) => !withStudy.has(one.id))
-      .map((one) => new Option(`${one.name} (${one.num_runs} runs)`, one.id)),
-  ];
-  select.replaceChildren(...options);
-  if (options.some((option) => option.value === before)) select.value = before;
-}
-
-function planOf({ plan }) {
-  return plan ? `, ${plan.label}` : "";
+  const { studies, experiments } = listing;
+  const others = experiments.filter((one) => !studies.some((study) => study.experiment === one.id));
+  select.replaceChildren(
+    ...studies.map(({ id, name, plan, num_runs, created }) => {
+      const label = plan ? `, ${plan.label}` : "";
+      return new Option(`${name}${label} (${num_runs} runs, ${created.slice(0, 16)})`, id);
+    }),
+    ...others.map(({ id, name, num_runs }) => new Option(`${name} (${num_runs} runs)`, id)),
+  );
+  if ([...select.options].some((option) => option.value === before)) select.value = before;
 }
 
 function selected() {
@@ -133,60 +120,42 @@ function choose(runs, study) {
 }
 
 function fillRuns({ runs, total }) {
+  const some = `${runs.length} of ${total} runs`;
   fillTable(byId("runs"), {
-    caption:
-      total > runs.length
-        ? `${runs.length} of ${total} runs`
-        : `${total} runs; tick those to compare`,
+    caption: total > runs.length ? some : `${total} runs; tick those to compare`,
     head: ["run", "seed", "rounds", "loss", "time", "energy", "ended by"],
-    rows: runs.map((run) => {
-      const label = document.createElement("label");
-      const box = Object.assign(document.createElement("input"), {
-        type: "checkbox",
-        checked: chosen.has(JSON.stringify(run.key)),
-      });
-      box.addEventListener("change", () => {
-        if (box.checked && chosen.size >= MOST) box.checked = false;
-        if (box.checked) chosen.add(JSON.stringify(run.key));
-        else chosen.delete(JSON.stringify(run.key));
-        loadCurves();
-      });
-      label.append(box, ` ${run.name}`);
-      return [
-        label,
-        run.key[2],
-        run.rounds,
-        run.loss,
-        run.time,
-        run.energy,
-        run.status === "unfinished" ? "going on, or cut off" : run.status,
-      ];
-    }),
+    rows: runs.map((run) => [
+      make("label", {}, tickBox(JSON.stringify(run.key)), ` ${run.name}`),
+      run.key[2],
+      ...[run.rounds, run.loss, run.time, run.energy],
+      run.status === "unfinished" ? "going on, or cut off" : run.status,
+    ]),
   });
+}
+
+/** What says whether a run is among the curves. */
+function tickBox(key) {
+  const box = make("input", { type: "checkbox", checked: chosen.has(key) });
+  box.addEventListener("change", () => {
+    if (box.checked && chosen.size >= MOST) box.checked = false;
+    if (box.checked) chosen.add(key);
+    else chosen.delete(key);
+    loadCurves();
+  });
+  return box;
 }
 
 async function loadCurves() {
   const { experiment, study } = selected();
-  const body = JSON.stringify({
-    experiment,
-    study: study?.id ?? null,
-    runs: [...chosen].map((key) => JSON.parse(key)),
-  });
-  const response = await fetch("/api/curves", {
-    method: "POST",
-    headers: { "content-type": "application/json" },
-    body,
-  });
-  const found = await response.json();
+  const runs = [...chosen].map((key) => JSON.parse(key));
+  const asked = { experiment, study: study?.id ?? null, runs };
+  const found = await postJson("/api/curves", JSON.stringify(asked));
   if (!found.success) return;
   curves = found;
-  const going = found.curves.filter((curve) => curve.status === "unfinished");
-  const parts = [];
-  if (found.forecast)
-    parts.push(
-      `${found.forecast.name}: ${found.forecast.words}.`,
-    );
-  for (const curve of going) parts.push(`So far ${curve.name}: ${curve.words}.`);
+  const { forecast } = found;
+  const parts = forecast ? [`${forecast.name}: ${forecast.words}.`] : [];
+  for (const { status, name, words } of found.curves)
+    if (status === "unfinished") parts.push(`So far ${name}: ${words}.`);
   byId("bill").textContent = parts.join(" ");
   drawAgain();
 }

@@ -1,48 +1,28 @@
 // Tables: of settings, of runs, and of every figure for who cannot see it.
 
+import { make } from "./page.js";
+
 /** A box for a table that may be wider than its place: it scrolls, by keyboard too. */
 export function scrollBox(name) {
-  const box = document.createElement("div");
-  box.className = "scroll";
-  box.tabIndex = 0;
-  box.setAttribute("role", "region");
-  box.setAttribute("aria-label", name);
-  return box;
+  return make("div", { className: "scroll", tabIndex: 0, role: "region", "aria-label": name });
 }
 
 /** A table of rows whose first cell names them. */
-export function tableOf({ head, rows, caption }) {
-  const table = document.createElement("table");
-  fillTable(table, { head, rows, caption });
+export function tableOf(content) {
+  const table = make("table");
+  fillTable(table, content);
   return table;
 }
 
 export function fillTable(table, { head, rows, caption }) {
-  const made = [];
-  if (caption) {
-    const title = document.createElement("caption");
-    title.textContent = caption;
-    made.push(title);
-  }
-  const thead = document.createElement("thead");
-  const top = thead.insertRow();
-  for (const name of head) {
-    const cell = document.createElement("th");
-    cell.scope = "col";
-    cell.textContent = name;
-    top.append(cell);
-  }
-  const body = document.createElement("tbody");
-  for (const row of rows) {
-    const line = body.insertRow();
-    if (row.role) line.dataset.role = row.role;
-    (row.cells ?? row).forEach((content, place) => {
-      const cell = document.createElement(place ? "td" : "th");
-      if (!place) cell.scope = "row";
-      if (content instanceof Node) cell.append(content);
-      else cell.textContent = content;
-      line.append(cell);
-    });
-  }
-  table.replaceChildren(...made, thead, body);
+  const cell = (content, place) =>
+    place ? make("td", {}, content) : make("th", { scope: "row" }, content);
+  table.replaceChildren(
+    ...(caption ? [make("caption", {}, caption)] : []),
+    make("thead", {}, make("tr", {}, ...head.map((name) => make("th", { scope: "col" }, name)))),
+    make("tbody", {}, ...rows.map((row) => make("tr", {}, ...(row.cells ?? row).map(cell)))),
+  );
+  rows.forEach(({ role }, place) => {
+    if (role) table.tBodies[0].rows[place].dataset.role = role;
+  });
 }
