@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -103,7 +103,7 @@ def build_experiment(study: Study, *, federation: str | None = None) -> Experime
     ('Synthetic(1, 1)', 20)
     """
     if federation is not None:
-        study = replace(study, fleet=None)
+        study = study.model_copy(update={"fleet": None})
         if study.training.dropout:
             raise InputError(
                 "real clients drop out by themselves, but got dropout="

@@ -6,19 +6,21 @@ Every key stands in one table alone, so that `key=value` on the command line is 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+from pydantic.fields import FieldInfo
 
+from fedplan.core.constraints import Constraints
 from fedplan.core.learning_rate import Schedule
 from fedplan.participation import LAWS, Turns, Uniform
 from fedplan.studies.courses import COURSE_NAMES, FIXED, ONLINE, PAPER, PUBLISHED
 from fedplan.tasks.synthetic_data import MAX_SEED
 
 DATA_SETS = ("synthetic", "mnist", "mnist-mini")
-_IMAGES = ("mnist", "mnist-mini")
 if TYPE_CHECKING:
     _Law = str
     _Course = str
@@ -47,6 +49,16 @@ def _key(
     return Field(default, description=text, json_schema_extra=extra, **limits)
 
 
+def _with(key: str, *values: str | None) -> Callable[..., Any]:
+    """Makes keys that go with these values of another key alone."""
+    return partial(_key, only=(key, values))
+
+
+_generated = _with("data", *DATA_SETS)
+_synthetic = _with("data", "synthetic")
+_drawn = _with("file", None)
+
+
 class Table(BaseModel):
     """A table of a study file, as it was read."""
 
@@ -66,55 +78,31 @@ class TaskTable(Table):
     model: Literal["logistic", "lenet5"] = _key(
         "logistic", "What learns: `logistic` regression or `lenet5`."
     )
-    num_clients: int = _key(100, "Clients N.", only=("data", DATA_SETS), ge=1)
-    alpha: float = _key(
-        1.0, "How far the clients' models differ.", only=("data", ("synthetic",)), ge=0
-    )
-    beta: float = _key(
-        1.0, "How far the clients' inputs differ.", only=("data", ("synthetic",)), ge=0
-    )
+    num_clients: int = _generated(100, "Clients N.", ge=1)
+    alpha: float = _synthetic(1.0, "How far the clients' models differ.", ge=0)
+    beta: float = _synthetic(1.0, "How far the clients' inputs differ.", ge=0)
     partition: Literal[
         "iid", "dirichlet", "power-law", "two-labels-balanced", "two-labels-shards"
-    ] = _key(
+    ] = _with("data", "mnist", "mnist-mini")(
         "iid",
         "How the clients share MNIST out: `iid`, `dirichlet`, `power-law` (of sizes), "
         "`two-labels-balanced` or `two-labels-shards`.",
-        only=("data", _IMAGES),
     )
-    concentration: float = _key(
-        0.5,
-        "Near 0 a label sits on one client; large is an equal split.",
-        only=("partition", ("dirichlet",)),
-        gt=0,
-        le=1e6,
+    concentration: float = _with("partition", "dirichlet")(
+        0.5, "Near 0 a label sits on one client; large is an equal split.", gt=0, le=1e6
     )
-    exponent: float = _key(
-        1.5,
-        "Of the sizes' tail; smaller makes fewer clients hold more.",
-        only=("partition", ("power-law",)),
-        ge=0.05,
+    exponent: float = _with("partition", "power-law")(
+        1.5, "Of the sizes' tail; smaller makes fewer clients hold more.", ge=0.05
     )
-    min_size: int = _key(
-        1, "Samples that every client has.", only=("partition", ("power-law",)), ge=1
+    min_size: int = _with("partition", "power-law")(1, "Samples that every client has.", ge=1)
+    samples_per_client: int = _with("partition", "two-labels-balanced")(
+        300, "Samples of each client, half of each of its labels as far as they last.", ge=2
     )
-    samples_per_client: int = _key(
-        300,
-        "Samples of each client, half of each of its labels as far as they last.",
-        only=("partition", ("two-labels-balanced",)),
-        ge=2,
+    shards_per_label: int = _with("partition", "two-labels-shards")(
+        20, "Shards a label is cut into; a client takes one of each of two labels.", ge=1
     )
-    shards_per_label: int = _key(
-        20,
-        "Shards a label is cut into; a client takes one of each of two labels.",
-        only=("partition", ("two-labels-shards",)),
-        ge=1,
-    )
-    data_seed: int = _key(
-        0,
-        "Seed of the synthetic data, or of the partition.",
-        only=("data", DATA_SETS),
-        ge=0,
-        le=MAX_SEED,
+    data_seed: int = _generated(
+        0, "Seed of the synthetic data, or of the partition.", ge=0, le=MAX_SEED
     )
 
 
@@ -130,40 +118,28 @@ class TrainingTable(Table):
         "(falls to 0 over decay-rounds rounds, but never below 1% of the first) or `list` (see "
         "rates).",
     )
-    decay: float = _key(
-        0.996,
-        "Factor from round to round, or from step to step.",
-        only=("schedule", ("exponential", "step")),
-        gt=0,
-        le=1,
+    decay: float = _with("schedule", "exponential", "step")(
+        0.996, "Factor from round to round, or from step to step.", gt=0, le=1
     )
-    decay_every: int | None = _key(
-        None, "Rounds from one step to the next.", only=("schedule", ("step",)), ge=1
+    decay_every: int | None = _with("schedule", "step")(
+        None, "Rounds from one step to the next.", ge=1
     )
-    decay_rounds: int | None = _key(
-        None, "Rounds until the cosine has come down.", only=("schedule", ("cosine",)), ge=1
+    decay_rounds: int | None = _with("schedule", "cosine")(
+        None, "Rounds until the cosine has come down.", ge=1
     )
-    rates: list[Annotated[float, Field(gt=0)]] | None = _key(
-        None,
-        "Learning rates of the rounds after the first, one each; the last one goes on.",
-        only=("schedule", ("list",)),
+    rates: list[Annotated[float, Field(gt=0)]] | None = _with("schedule", "list")(
+        None, "Learning rates of the rounds after the first, one each; the last one goes on."
     )
     participation: _Law | None = _key(
         None,
         f"Who trains when: {_laws_in_words()}. Without it `simulate` and `sweep` draw uniformly, "
         "and `run` leaves it to the course.",
     )
-    clients_per_round: int | None = _key(
-        None,
-        "Clients that train in a round, K.",
-        only=("participation", (None, *(law for law in LAWS if law != Turns.law))),
-        ge=1,
-    )
-    groups: int | None = _key(
-        None,
-        "Groups that take turns, at most; chosen by the planner without it.",
-        only=("participation", (Turns.law,)),
-        ge=1,
+    clients_per_round: int | None = _with(
+        "participation", None, *(law for law in LAWS if law != Turns.law)
+    )(None, "Clients that train in a round, K.", ge=1)
+    groups: int | None = _with("participation", Turns.law)(
+        None, "Groups that take turns, at most; chosen by the planner without it.", ge=1
     )
     dropout: float = _key(
         0.0, "The chance that a client is missing when its turn has come.", ge=0, lt=1
@@ -198,10 +174,6 @@ class TrainingTable(Table):
     def every_seed(self) -> range:
         """The seeds of all runs."""
         return range(self.first_seed, self.first_seed + self.seeds)
-
-
-def _drawn(default: Any, text: str, **limits: Any) -> Any:
-    return _key(default, text, only=("file", (None,)), **limits)
 
 
 class FleetTable(Table):
@@ -261,14 +233,8 @@ PRICE_KEYS = {
     "co2_per_kwh": "co2_g_per_kwh",
     "price_co2_kg": "per_kg_co2",
 }
-LIMIT_KEYS = (
-    "deadline_s",
-    "energy_budget_j",
-    "min_clients_per_round",
-    "max_clients_per_round",
-    "min_local_steps",
-    "max_local_steps",
-)
+_LIMITS = {field.name for field in fields(Constraints)}
+LIMIT_KEYS = tuple(name for name in ObjectiveTable.model_fields if name in _LIMITS)
 
 
 class PlanningTable(Table):
@@ -314,22 +280,22 @@ class Key:
     required: bool
     only: tuple[str, tuple[Any, ...]] | None
 
-
-def _keys(table: str, model: type[Table]) -> list[Key]:
-    keys = []
-    for name, field in model.model_fields.items():
+    @classmethod
+    def of(cls, table: str, name: str, field: FieldInfo) -> Key:
+        """The key of a table's field."""
         extra: Any = field.json_schema_extra
-        keys.append(
-            Key(
-                table=table,
-                name=_kebab(name),
-                text=field.description or "",
-                default=None if field.is_required() else field.default,
-                required=field.is_required(),
-                only=extra["only"],
-            )
+        return cls(
+            table=table,
+            name=_kebab(name),
+            text=field.description or "",
+            default=field.get_default(),
+            required=field.is_required(),
+            only=extra["only"],
         )
-    return keys
 
 
-KEYS = {key.name: key for table, model in TABLES.items() for key in _keys(table, model)}
+KEYS = {
+    _kebab(name): Key.of(table, name, field)
+    for table, model in TABLES.items()
+    for name, field in model.model_fields.items()
+}

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from fedplan.participation import LAWS
 from fedplan.studies.courses import PAPER
-from fedplan.studies.keys import KEYS, PRICE_KEYS, TABLES
+from fedplan.studies.keys import DATA_SETS, KEYS, PRICE_KEYS, TABLES
 from fedplan.studies.study import Fault, find_faults
 
 Tables = dict[str, dict[str, Any]]
+Found = Iterator[tuple[str, str]]  # keys, and what is wrong with each
 
 # Keys that a schedule of learning rates cannot do without.
 _RATE_KEYS = {"decay-every": "step", "decay-rounds": "cosine", "rates": "list"}
@@ -35,14 +36,17 @@ def settle(
     for table in ("task", "training"):
         tables.setdefault(table, {})
     faults = [
-        *(fault for table, values in tables.items() for fault in find_faults(table, values)),
+        *find_faults(tables),
         *found,
     ]
     wrong = {fault.key for fault in faults}
     faults += _retire(tables, overridden, wrong)
     known = _known(tables, wrong)
     faults += _missing(known, tables, wrong, required)
-    faults += _contradictions(known, has_fleet="fleet" in tables)
+    faults += [
+        Fault(table=KEYS[name].table, key=name, message=message)
+        for name, message in _contradictions(known, has_fleet="fleet" in tables)
+    ]
     return tables, faults
 
 
@@ -95,7 +99,15 @@ def _missing(
     if _is_paper(known):
         wanted += ["pairs", "upper-loss", "lower-loss"]
     wanted += [name for name in _RATE_KEYS if known.get("schedule") == _RATE_KEYS[name]]
-    absent = [table for table in required if table in TABLES and table not in tables]
+    absent = [
+        Fault(
+            table=table,
+            key=None,
+            message=f"[{table}] is missing, and needed here. Add it to the study.",
+        )
+        for table in required
+        if table in TABLES and table not in tables
+    ]
     missing = [name for name in wanted if known.get(name) in (None, [])]
     # What is asked for by name must do something: a target-loss of 0 is none.
     missing += [
@@ -103,14 +115,7 @@ def _missing(
         for name in required
         if name in KEYS and not known.get(name) and _makes_sense(name, known)
     ]
-    return [
-        Fault(
-            table=table,
-            key=None,
-            message=f"[{table}] is missing, and needed here. Add it to the study.",
-        )
-        for table in absent
-    ] + [
+    return absent + [
         Fault(
             table=KEYS[name].table,
             key=None,
@@ -130,85 +135,68 @@ def _makes_sense(name: str, known: dict[str, Any]) -> bool:
     return other not in known or known[other] in values
 
 
-def _contradictions(known: dict[str, Any], *, has_fleet: bool) -> list[Fault]:
-    found = []
-    data, clients = map(known.get, ("data", "num-clients"))
-    has_size = data in (KEYS["num-clients"].only or ("", ()))[1]
+def _contradictions(known: dict[str, Any], *, has_fleet: bool) -> Found:
+    """Each key that does not go with the others, and why."""
+    if known.get("data") not in DATA_SETS:  # a file says itself how many clients there are
+        known = {**known, "num-clients": None}
     for name in ("clients-per-round", "groups"):
-        chosen = known.get(name)
-        if has_size and chosen is not None and clients is not None and chosen > clients:
-            message = (
-                f"`{name} <= num-clients` must hold, but got {name}="
-                f"{chosen}, num-clients={clients}. Lower {name} or raise num-clients."
-            )
-            found.append((name, message))
+        yield from _ordered(known, name, "num-clients", f" Lower {name} or raise num-clients.")
     law = known.get("participation")
     if law is not None and LAWS[law].needs_fleet and not has_fleet:
         message = (
             f"participation={law} goes by how quick devices are, and needs a [fleet]. Add one, or "
             "set participation=shuffled, which needs to know nothing of them."
         )
-        found.append(("participation", message))
-    if known.get("model") == "lenet5" and data == "synthetic":
+        yield "participation", message
+    if known.get("model") == "lenet5" and known.get("data") == "synthetic":
         message = (
             "lenet5 learns from images of 28 x 28 pixels, and synthetic data are none. Use "
             "model = logistic, or data = mnist or mnist-mini."
         )
-        found.append(("model", message))
+        yield "model", message
     if any(known.get(name) for name in _PRICES) and known.get("energy-weight") is not None:
         message = "give energy-weight or prices, not both: each sets what is minimised."
-        found.append(("energy-weight", message))
+        yield "energy-weight", message
     for price, amount in (("price-mb", "mb-per-client-round"), ("price-co2-kg", "co2-per-kwh")):
         if known.get(price) and not known.get(amount):
-            found.append((price, f"{price} has nothing to multiply. Give {amount} too."))
+            yield price, f"{price} has nothing to multiply. Give {amount} too."
     for what in ("clients-per-round", "local-steps"):
-        low, high = known.get(f"min-{what}"), known.get(f"max-{what}")
-        if low is not None and high is not None and low > high:
-            message = (
-                f"`min-{what} <= max-{what}` must hold, but got min-{what}={low}, "
-                f"max-{what}={high}."
-            )
-            found.append((f"min-{what}", message))
-    least = known.get("min-clients-per-round")
-    if has_size and least is not None and clients is not None and least > clients:
-        message = (
-            "`min-clients-per-round <= num-clients` must hold, but got min-clients-per-round="
-            f"{least}, num-clients={clients}."
-        )
-        found.append(("min-clients-per-round", message))
-    found += _paper_pilot_problems(known)
-    found += [
-        (name, f"{name} needs a [fleet]: without one a run has neither seconds nor joules.")
-        for name in ("max-time-s", "max-energy-j")
-        if not has_fleet and known.get(name, math.inf) < math.inf
-    ]
+        yield from _ordered(known, f"min-{what}", f"max-{what}")
+    yield from _ordered(known, "min-clients-per-round", "num-clients")
+    if _is_paper(known):
+        yield from _paper_contradictions(known)
+    for name in ("max-time-s", "max-energy-j"):
+        if not has_fleet and known.get(name, math.inf) < math.inf:
+            yield name, f"{name} needs a [fleet]: without one a run has neither seconds nor joules."
     for sd in ("comm-time-sd-s", "step-energy-sd-j", "comm-energy-sd-j"):
         mean = sd.replace("-sd", "")
         if known.get(mean) == 0 and known.get(sd, 0) > 0:
-            found.append((sd, f"{sd} needs a mean above 0, but got {mean}=0. Raise {mean}."))
-    return [Fault(table=KEYS[name].table, key=name, message=text) for name, text in found]
+            yield sd, f"{sd} needs a mean above 0, but got {mean}=0. Raise {mean}."
+
+
+def _ordered(known: dict[str, Any], low: str, high: str, remedy: str = "") -> Found:
+    """The first key, where its value is above that of the second."""
+    less, more = known.get(low), known.get(high)
+    if less is not None and more is not None and less > more:
+        yield low, f"`{low} <= {high}` must hold, but got {low}={less}, {high}={more}.{remedy}"
 
 
 def _is_paper(known: dict[str, Any]) -> bool:
     return known.get("pilots") == "paper" or known.get("course") == PAPER
 
 
-def _paper_pilot_problems(known: dict[str, Any]) -> list[tuple[str, str]]:
-    """What the paper's procedure needs, and what its pairs must be."""
-    if not _is_paper(known):
-        return []
-    found = []
+def _paper_contradictions(known: dict[str, Any]) -> Found:
+    """What does not go with the paper's procedure."""
     if (course := known.get("course")) not in (None, PAPER):
         message = f"pilots=paper is course={PAPER}, but got course={course}. Leave one of them out."
-        found.append(("pilots", message))
+        yield "pilots", message
     pairs, upper, lower = map(known.get, ("pairs", "upper-loss", "lower-loss"))
     if pairs is not None and not (
         len(pairs) >= 2 and all(len(pair) == 2 and min(pair) >= 1 for pair in pairs)
     ):
-        found.append(("pairs", "pairs must be two or more [K, E], such as [[10, 20], [5, 40]]."))
+        yield "pairs", "pairs must be two or more [K, E], such as [[10, 20], [5, 40]]."
     if upper is not None and lower is not None and not lower < upper:
         message = (
             f"`lower-loss < upper-loss` must hold, but got lower-loss={lower}, upper-loss={upper}."
         )
-        found.append(("lower-loss", message))
-    return found
+        yield "lower-loss", message

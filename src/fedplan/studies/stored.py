@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fedplan.core.records import RunRecord
-from fedplan.errors import Collector, InputError
+from fedplan.errors import InputError
 from fedplan.store import ExperimentEntry, RunEntry, Store, StudyEntry
 from fedplan.studies.devices import PROFILE, Devices, observed_devices
 from fedplan.studies.experiment import Experiment, build_experiment
@@ -109,19 +109,19 @@ def stored_facts(store: Store, entry: StudyEntry | ExperimentEntry) -> Recalled:
 
 def stored_study(name: str, configuration: Mapping[str, Any]) -> tuple[Study, Grid | None]:
     """The study as it was read, and the grid if it was swept; InputError where it is neither."""
-    known: dict[str, dict[str, Any]] = {}
-    collector = Collector()
-    for table, values in configuration.items():
-        if table in TABLES and isinstance(values, dict):
-            known[table] = values
-        else:
-            collector.add(f"what is stored of it has {table}, which no study file has.")
-    tables = stored_tables(known)
+    known = {
+        table: values
+        for table, values in configuration.items()
+        if table in TABLES and isinstance(values, dict)
+    }
+    tables = {"task": {}, **stored_tables(known)}
     grid = _take_grid(tables["training"])
-    for table in dict.fromkeys(("task", "training", *tables)):
-        for fault in find_faults(table, tables.get(table, {})):
-            collector.add(fault.message)
-    collector.finish()
+    problems = [
+        f"what is stored of it has {table}, which no study file has."
+        for table in configuration.keys() - known.keys()
+    ]
+    if problems := [*problems, *(fault.message for fault in find_faults(tables))]:
+        raise InputError(problems)
     return make_study(name, tables), grid
 
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from fedplan.studies.keys import (
     DATA_SETS,
     KEYS,
-    TABLES,
     FleetTable,
     ObjectiveTable,
     PlanningTable,
@@ -45,25 +44,22 @@ _GONE = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Study:
+class Study(BaseModel):
     """A study, read and checked."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str
     task: TaskTable
     training: TrainingTable
-    fleet: FleetTable | None
-    objective: ObjectiveTable
-    planning: PlanningTable
+    fleet: FleetTable | None = None
+    objective: ObjectiveTable = ObjectiveTable()
+    planning: PlanningTable = PlanningTable()
 
     def configuration(self) -> dict[str, Any]:
         """Every key of the study, as the store keeps it; `stored_tables` reads it."""
-        tables = {name: getattr(self, name) for name in TABLES}
-        written = {
-            name: table.model_dump(by_alias=True)
-            for name, table in tables.items()
-            if table is not None
-        }
+        tables = self.model_dump(by_alias=True, exclude={"name"})
+        written = {name: table for name, table in tables.items() if table is not None}
         for table, keys in _BEFORE.items():
             for key, value in keys.items():
                 if written[table][key] == value:
@@ -72,10 +68,9 @@ class Study:
 
     def to_text(self) -> str:
         """The whole study in one line, for programs elsewhere; `study_from_text` reads it."""
-        task = self.task
-        if task.data not in DATA_SETS:
-            task = task.model_copy(update={"data": str(Path(task.data).absolute())})
-        tables = replace(self, task=task).configuration()
+        tables = self.configuration()
+        if self.task.data not in DATA_SETS:
+            tables["task"]["data"] = str(Path(self.task.data).absolute())
         return json.dumps({"name": self.name, "tables": tables}, ensure_ascii=False)
 
 
@@ -88,25 +83,18 @@ class Fault:
     message: str
 
 
-def find_faults(table: str, values: Mapping[str, Any]) -> list[Fault]:
-    """What is wrong with each key of a table by itself."""
+def find_faults(tables: Mapping[str, Mapping[str, Any]]) -> list[Fault]:
+    """What is wrong with each key by itself."""
     try:
-        TABLES[table].model_validate(values)
+        make_study("", tables)
     except ValidationError as error:
-        return [_fault(table, dict(details)) for details in error.errors(include_url=False)]
+        return [_fault(dict(details)) for details in error.errors(include_url=False)]
     return []
 
 
 def make_study(name: str, tables: Mapping[str, Mapping[str, Any]]) -> Study:
     """The study that tables without faults describe."""
-    return Study(
-        name=name,
-        task=TaskTable.model_validate(tables["task"]),
-        training=TrainingTable.model_validate(tables["training"]),
-        fleet=FleetTable.model_validate(tables["fleet"]) if "fleet" in tables else None,
-        objective=ObjectiveTable.model_validate(tables.get("objective", {})),
-        planning=PlanningTable.model_validate(tables.get("planning", {})),
-    )
+    return Study.model_validate({"name": name, **tables})
 
 
 def stored_tables(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
@@ -159,9 +147,10 @@ _TYPES = {
 }
 
 
-def _fault(table: str, details: dict[str, Any]) -> Fault:
+def _fault(details: dict[str, Any]) -> Fault:
     """Pydantic's finding in the words of the house."""
-    name, kind, got = str(details["loc"][0]), details["type"], details["input"]
+    table, name = map(str, details["loc"][:2])
+    kind, got = details["type"], details["input"]
     context = details.get("ctx", {})
     if kind == "extra_forbidden":
         message = unknown_key(name, table)

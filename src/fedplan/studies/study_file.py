@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import tomllib
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -47,38 +48,41 @@ def read_study(
     (3, 2)
     """
     source = _open(name)
-    problems = list(source.problems)
     given, override_problems = _parse_overrides(overrides)
     tables = _merge(source.tables, given)
     tables, faults = settle(tables, given.keys(), required, _path_faults(tables))
-    problems += [
-        source.locate(fault, given.keys())
-        for fault in faults
-        if source.is_readable or fault.key in given
-    ]
-    problems += override_problems
-    if problems:
+    source.note_faults(faults, given.keys())
+    if problems := [*source.problems, *override_problems]:
         raise InputError([*problems, *_fleet_problems(tables)])
     return make_study(source.name, tables)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class _Source:
-    """A study file: what it says, and what is wrong before its keys are looked at."""
+    """A study file: what it says, and what is wrong before its keys are looked at.
+
+    text : None where it cannot be read, or is no TOML.
+    """
 
     name: str
     shown: str
-    text: str
-    tables: Tables
-    problems: list[InputProblem]
-    is_readable: bool = True
+    text: str | None = None
+    tables: Tables = field(default_factory=dict)
+    problems: list[InputProblem] = field(default_factory=list)
 
-    def locate(self, fault: Fault, overridden: Collection[str]) -> InputProblem:
-        """The fault as a problem, with its place."""
-        if fault.key in overridden:
-            return InputProblem(source=_COMMAND_LINE, message=fault.message)
-        line = _find_line(self.text, fault.table, fault.key)
-        return InputProblem(source=self.shown, line=line, message=fault.message)
+    def note(self, message: str, line: int | None = None, column: str | None = None) -> None:
+        """Something wrong with the file."""
+        self.problems.append(
+            InputProblem(source=self.shown, line=line, column=column, message=message)
+        )
+
+    def note_faults(self, faults: Iterable[Fault], overridden: Collection[str]) -> None:
+        """What is wrong with keys, of the file or of the command line."""
+        for fault in faults:
+            if fault.key in overridden:
+                self.problems.append(InputProblem(source=_COMMAND_LINE, message=fault.message))
+            elif self.text is not None:
+                self.note(fault.message, _find_line(self.text, fault.table, fault.key))
 
 
 def _open(name: str) -> _Source:
@@ -86,55 +90,36 @@ def _open(name: str) -> _Source:
         path, shown = _BUILT_IN / f"{name}.toml", f"study {name}"
     else:
         path, shown = Path(name), name
-    text, message = "", None
+    source = _Source(name=path.stem, shown=shown)
     try:
         text = path.read_text(encoding="utf-8-sig")
+        content = tomllib.loads(text)
     except (FileNotFoundError, NotADirectoryError):
         names = builtin_studies()
-        message = (
+        source.note(
             "there is no such study. Give the path of a study file, or a built-in study: "
             f"{', '.join(names)}.{suggestion(name, names)}"
         )
     except IsADirectoryError:
-        message = "is a folder. Give the path of a study file."
+        source.note("is a folder. Give the path of a study file.")
     except UnicodeDecodeError:
-        message = "is not text in UTF-8."
-    except (OSError, ValueError) as error:
-        message = f"cannot be read ({error})."
-    if message is not None:
-        problems = [InputProblem(source=shown, message=message)]
-        return _Source(
-            name=name, shown=shown, text="", tables={}, problems=problems, is_readable=False
-        )
-    return _parse(path, shown, text)
-
-
-def _parse(path: Path, shown: str, text: str) -> _Source:
-    try:
-        content = tomllib.loads(text)
+        source.note("is not text in UTF-8.")
     except tomllib.TOMLDecodeError as error:
         place = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
-        message = f"is not valid TOML: {str(error).split(' (at ')[0].lower()}."
-        problem = InputProblem(
-            source=shown,
-            line=int(place[1]) if place else None,
-            column=place[2] if place else None,
-            message=message,
-        )
-        return _Source(
-            name=path.stem, shown=shown, text=text, tables={}, problems=[problem], is_readable=False
-        )
-    tables: Tables = {}
-    problems = []
-    for table, values in content.items():
-        if table in TABLES and isinstance(values, dict):
-            tables[table] = {key: _from_folder(key, value, path) for key, value in values.items()}
-            continue
-        message = _stray(table, values)
-        problems.append(
-            InputProblem(source=shown, line=_find_line(text, table, None), message=message)
-        )
-    return _Source(name=path.stem, shown=shown, text=text, tables=tables, problems=problems)
+        line, column = (int(place[1]), place[2]) if place else (None, None)
+        source.note(f"is not valid TOML: {str(error).split(' (at ')[0].lower()}.", line, column)
+    except (OSError, ValueError) as error:
+        source.note(f"cannot be read ({error}).")
+    else:
+        source.text = text
+        for table, values in content.items():
+            if table in TABLES and isinstance(values, dict):
+                source.tables[table] = {
+                    key: _from_folder(key, value, path) for key, value in values.items()
+                }
+            else:
+                source.note(_stray(table, values), _find_line(text, table, None))
+    return source
 
 
 def _stray(name: str, value: Any) -> str:
@@ -194,7 +179,7 @@ def _merge(tables: Tables, given: dict[str, Any]) -> Tables:
 
 def _path_faults(tables: Tables) -> list[Fault]:
     data = tables.get("task", {}).get("data")
-    if not isinstance(data, str) or data in DATA_SETS or _exists(data):
+    if not isinstance(data, str) or data in DATA_SETS or os.path.exists(data):  # noqa: PTH110
         return []
     message = (
         f"data must be {', '.join(DATA_SETS)}, or the path of an .npz file or a folder, but there "
@@ -212,13 +197,6 @@ def _fleet_problems(tables: Tables) -> Iterable[InputProblem]:
     except InputError as error:
         return error.problems
     return ()
-
-
-def _exists(path: str) -> bool:
-    try:
-        return Path(path).exists()
-    except (OSError, ValueError):  # too long, or a null byte
-        return False
 
 
 def _find_line(text: str, table: str, key: str | None) -> int | None:
