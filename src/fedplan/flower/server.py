@@ -29,9 +29,10 @@ from fedplan.strictjson import to_json
 from fedplan.studies.devices import save_names
 from fedplan.studies.experiment import Experiment, build_experiment
 from fedplan.studies.grid import SweptStudy
+from fedplan.studies.outcome import Outcome
 from fedplan.studies.study import study_from_text
 from fedplan.studies.sweep import Sweep, sweep_study
-from fedplan.studies.workflow import Outcome, run_study
+from fedplan.studies.workflow import run_study
 
 MEETING_S = 60.0  # for the nodes to be there, before anything begins
 _POLL_S = 1.0

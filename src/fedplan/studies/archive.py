@@ -51,14 +51,7 @@ class NoEngine:
         self.num_clients = num_clients
         self._study = study
 
-    def run_all(
-        self,
-        jobs: Iterable[Job],
-        stop: Stop,  # noqa: ARG002
-        *,
-        progress: Progress | None = None,  # noqa: ARG002
-        finished: Callable[[RunRecord], None] | None = None,  # noqa: ARG002
-    ) -> Iterator[RunRecord]:
+    def run_all(self, jobs: Iterable[Job], *_: Any, **__: Any) -> Iterator[RunRecord]:
         """Refuse any job, and say which run is missing."""
         for job in jobs:
             raise MissingRunError(
@@ -92,20 +85,18 @@ class Archive:
 
     def find(self, job: Job, stop: Stop) -> RunRecord | None:
         """The run as far as `stop` lets it go, if the store has that much of it."""
-        stored = self._store.find_run(self._settings(stop), job.course, job.seed)
-        if stored is None:
-            return None
-        return (self._clock.reprice(stored) if self._clock else stored).until(stop)
+        run = self._stored(job, stop)
+        return None if run is None else run.until(stop)
 
     def begun(self, job: Job, stop: Stop) -> RunRecord | None:
         """The run as far as `stop` lets it go, or as far as it has come."""
-        if (whole := self.find(job, stop)) is not None:
-            return whole
-        stored = self._store.find_run(self._settings(stop), job.course, job.seed)
-        if stored is None:
+        if (run := self._stored(job, stop)) is None:
             return None
-        part = self._clock.reprice(stored) if self._clock else stored
-        return replace(part, status="unfinished", message="")
+        return run.until(stop) or replace(run, status="unfinished", message="")
+
+    def _stored(self, job: Job, stop: Stop) -> RunRecord | None:
+        run = self._store.find_run(self._settings(stop), job.course, job.seed)
+        return run if run is None or self._clock is None else self._clock.reprice(run)
 
     def run_all(
         self, jobs: Sequence[Job], stop: Stop, *, progress: Progress | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Literal
 
 from fedplan.core.constraints import Constraints
@@ -193,19 +193,12 @@ def forecast_of(runs: Sequence[RunRecord], problem: Problem, max_rounds: int) ->
     if not found:
         return None
 
-    def mean(value: Callable[[Forecast], float]) -> float:
-        return statistics.fmean(map(value, found))
-
-    return Forecast(
-        round=mean(lambda one: one.round),
-        rounds=mean(lambda one: one.rounds),
-        interval=(mean(lambda one: one.interval[0]), mean(lambda one: one.interval[1])),
-        bill=Bill(
-            time_s=mean(lambda one: one.bill.time_s),
-            energy_j=mean(lambda one: one.bill.energy_j),
-            cost=mean(lambda one: one.bill.cost),
-        ),
+    columns = zip(
+        *((one.round, one.rounds, *one.interval, *astuple(one.bill)) for one in found), strict=True
     )
+    round_, rounds, low, high, time_s, energy_j, cost = map(statistics.fmean, columns)
+    bill = Bill(time_s=time_s, energy_j=energy_j, cost=cost)
+    return Forecast(round=round_, rounds=rounds, interval=(low, high), bill=bill)
 
 
 def _first_forecast(run: RunRecord, problem: Problem, max_rounds: int) -> Forecast | None:

@@ -10,7 +10,7 @@ import math
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
-from typing import Any, Protocol
+from typing import Any
 
 from fedplan.convergence.saturation import Saturation
 from fedplan.core.course import Course
@@ -30,29 +30,12 @@ from fedplan.studies.cells import RunSummary
 from fedplan.studies.courses import FIXED, PAPER, choose_course, fixed_law, make_course
 from fedplan.studies.devices import observed_fleet
 from fedplan.studies.experiment import Experiment
-from fedplan.studies.outcome import (
-    Bill,
-    Measured,
-    Outcome,
-    decisions_of,
-    forecast_of,
-)
+from fedplan.studies.outcome import Bill, Measured, Outcome, decisions_of, forecast_of
 from fedplan.studies.paper_pilots import PaperPilots
 from fedplan.studies.verdict import verdict
 
-__all__ = [
-    "Outcome",
-    "Report",
-    "learnt_from",
-    "plan_step",
-    "planned_problem",
-    "recall_so_far",
-    "recall_study",
-    "run_pilots",
-    "run_study",
-]
-
 Report = Callable[[str, Job, RoundRecord], None]
+Note = Callable[[str, Any], None]
 
 
 def run_study(
@@ -120,32 +103,15 @@ def plan_step(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-class Pilots(Protocol):
-    """Short runs before training, one after the other."""
-
-    @property
-    def runs(self) -> tuple[RunRecord, ...]:
-        """Those so far."""
-        ...
-
-    def ask(self) -> Any:
-        """The next one, a job and where to stop it; None once there is no more."""
-        ...
-
-    def tell(self, run: RunRecord) -> None:
-        """What came of it."""
-        ...
-
-
 def _forget(step: str, value: Any) -> None:
     """Keep nothing."""
 
 
 def run_pilots(
-    pilots: Pilots,
+    pilots: PaperPilots,
     archive: Archive,
     *,
-    note: Callable[[str, Any], None] = _forget,
+    note: Note = _forget,
     report: Report | None = None,
 ) -> None:
     """Run whatever the pilots ask for, until they ask no more."""
@@ -173,7 +139,7 @@ class _Case:
         self,
         archive: Archive,
         *,
-        note: Callable[[str, Any], None] = _forget,
+        note: Note = _forget,
         report: Report | None = None,
     ) -> Outcome:
         """The whole way; `note` hears what was decided."""
@@ -194,14 +160,8 @@ class _Case:
         """As far as a study has come that has not ended."""
         goes_on = "The command that began the study goes on with them."
         if self._pilots is not None and self._pilots.ask() is not None:
-            pilots = self._pilots.runs
-            return Outcome(
-                status="unfinished",
-                course=self._course,
-                pilots=pilots,
-                pilots_bill=Bill.of(pilots, self._experiment.objective),
-                message=f"The pilots have not ended. {goes_on}",
-            )
+            message = f"The pilots have not ended. {goes_on}"
+            return self._outcome(status="unfinished", message=message)
         begun, course = self._begin()
         if course is None:
             return begun
@@ -211,7 +171,6 @@ class _Case:
         words = f"Training has not ended: {done} of {len(jobs)} runs are done. {goes_on}"
         return replace(
             begun,
-            status="unfinished",
             measured=Measured.of(runs, self._experiment.objective) if runs else None,
             message=f"{begun.why} {words}".lstrip(),
         )
@@ -220,18 +179,27 @@ class _Case:
         seeds = self._experiment.study.training.every_seed
         return [Job(course=course, seed=seed) for seed in seeds]
 
+    def _outcome(self, **known: Any) -> Outcome:
+        """What is known, with the pilots so far."""
+        pilots = () if self._pilots is None else self._pilots.runs
+        bill = Bill.of(pilots, self._experiment.objective)
+        return Outcome(course=self._course, pilots=pilots, pilots_bill=bill, **known)
+
     def _begin(self) -> tuple[Outcome, Course | None]:
         """What training begins with, and what steers it; None where it cannot begin."""
         if self._pilots is not None:
-            return self._after_pilots(self._pilots)
+            choice = self._pilots.choice_for(self._as_observed(self._pilots.runs))
+            if choice.setting is None:
+                return self._outcome(status=choice.status, message=choice.message), None
+            setting = uniform(*choice.setting)
+            return self._started(setting, choice.message), setting
         if self._live:
             live = self._live_course()
             return self._started(live.setting), live
         if self._course == FIXED:
             plan = self._fixed_plan(self._problem)
             if not plan.success:
-                refused = Outcome(status="infeasible", course=FIXED, message=plan.message)
-                return refused, None
+                return self._outcome(status="infeasible", message=plan.message), None
             return self._started(plan.setting, plan.message, plan.regret), plan.setting
         course = make_course(self._course, self._problem)
         return self._started(course.setting), course
@@ -252,9 +220,8 @@ class _Case:
         return Live(name=self._course, make=make, problem=self._problem, guessed=True, about=about)
 
     def _started(self, setting: Setting, why: str = "", regret: float | None = None) -> Outcome:
-        return Outcome(
+        return self._outcome(
             status="unfinished",
-            course=self._course,
             setting=setting,
             groups=_groups(setting, self._problem),
             regret=regret,
@@ -269,17 +236,6 @@ class _Case:
             return self._problem
         samples = self._experiment.simulator.learner.sizes
         return replace(self._problem, fleet=fleet).with_samples(samples)
-
-    def _after_pilots(self, pilots: PaperPilots) -> tuple[Outcome, Course | None]:
-        choice = pilots.choice_for(self._as_observed(pilots.runs))
-        bill = Bill.of(pilots.runs, self._experiment.objective)
-        if choice.setting is None or choice.status != "chosen":
-            failed = "out of reach" if choice.status == "chosen" else choice.status
-            refused = Outcome(status=failed, course=PAPER, message=choice.message)
-            return replace(refused, pilots=pilots.runs, pilots_bill=bill), None
-        setting = uniform(*choice.setting)
-        begun = self._started(setting, choice.message)
-        return replace(begun, pilots=pilots.runs, pilots_bill=bill), setting
 
     def _ended(self, begun: Outcome, runs: Sequence[RunRecord]) -> Outcome:
         measured = Measured.of(runs, self._experiment.objective)
