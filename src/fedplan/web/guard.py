@@ -7,17 +7,12 @@ foreign Origin and a foreign content type are refused; the token guards what is 
 from __future__ import annotations
 
 import hmac
-from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
+from collections.abc import Iterable
 from typing import Any
-from urllib.parse import parse_qs
 
-from starlette.requests import cookie_parser
+from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
-
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 COOKIE = "fedplan_token"
 _LOOPBACK = {"127.0.0.1", "localhost", "[::1]"}
@@ -54,7 +49,7 @@ def failure(status: int, kind: str, message: str, problems: Iterable[Any] = ()) 
 class Guard:
     """Stands before the app; `token` is asked for where the server is open to a network."""
 
-    def __init__(self, app: App, *, token: str | None = None) -> None:
+    def __init__(self, app: ASGIApp, *, token: str | None = None) -> None:
         self._app, self._token = app, token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -63,62 +58,52 @@ class Guard:
             await self._app(scope, receive, send)
             return
 
-        async def send_guarded(message: MutableMapping[str, Any]) -> None:
+        async def send_guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
                 message["headers"] = [*message["headers"], *_HEADERS]
             await send(message)
 
-        headers = _headers(scope)
-        refusal = self._refusal(scope, headers)
-        if refusal is not None:
-            await refusal(scope, receive, send_guarded)
-        elif self._token is not None and not self._is_known(headers):
-            await self._admit(scope, receive, send_guarded)
-        else:
-            await self._app(scope, receive, send_guarded)
+        request = Request(scope)
+        answer = self._refusal(request) or self._admission(request) or self._app
+        await answer(scope, receive, send_guarded)
 
-    def _refusal(self, scope: Scope, headers: Mapping[str, str]) -> Response | None:
-        method, host = scope["method"], headers.get("host", "")
+    def _refusal(self, request: Request) -> Response | None:
+        method, headers = request.method, request.headers
+        host = headers.get("host", "")
         if self._token is None and not {host, host.rpartition(":")[0]} & _LOOPBACK:
             return _refused(421, f"this server is for 127.0.0.1 and localhost, not {host[:80]!r}.")
         if method not in (*_READS, *_WRITES):
             return _refused(405, f"{method[:20]} is not a way to ask. Use GET or POST.")
-        if len(scope.get("query_string", b"")) > _LONGEST_QUERY:
+        if len(request.scope.get("query_string", b"")) > _LONGEST_QUERY:
             return _refused(414, "the address is too long.")
         site = headers.get("sec-fetch-site", "same-origin")
         opens_page = method in _READS and headers.get("sec-fetch-mode") == "navigate"
-        if site not in ("same-origin", "none") and not (opens_page and scope["path"] == "/"):
-            return _refused(
-                403, f"a request from another site is refused (Sec-Fetch-Site: {site})."
-            )
+        if site not in ("same-origin", "none") and not (
+            opens_page and request.scope["path"] == "/"
+        ):
+            reason = f"a request from another site is refused (Sec-Fetch-Site: {site})."
+            return _refused(403, reason)
         origin = headers.get("origin")
         if origin is not None and origin.partition("://")[2] != host:
             return _refused(403, f"a request from {origin[:80]!r} is refused: it is another site.")
         return None
 
-    def _is_known(self, headers: Mapping[str, str]) -> bool:
-        return self._is_token(cookie_parser(headers.get("cookie", "")).get(COOKIE, ""))
-
-    def _is_token(self, given: str) -> bool:
-        return hmac.compare_digest(given.encode(), (self._token or "").encode())
-
-    async def _admit(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let in who brings the token in the address: there it becomes a cookie."""
-        query = parse_qs(scope.get("query_string", b"").decode("latin-1"))
-        response: Response
-        if scope["path"] == "/" and self._is_token(query.get("token", [""])[0]):
+    def _admission(self, request: Request) -> Response | None:
+        """Nothing for who is known; a cookie for who brings the token in the address."""
+        token = self._token
+        if token is None or _is_same(request.cookies.get(COOKIE, ""), token):
+            return None
+        if request.scope["path"] == "/" and _is_same(request.query_params.get("token", ""), token):
             response = RedirectResponse("/", 303)
-            response.set_cookie(COOKIE, self._token or "", httponly=True, samesite="strict")
-        else:
-            response = _refused(
-                401, "a token is needed. Open the address that `fedplan serve` has printed."
-            )
-        await response(scope, receive, send)
+            response.set_cookie(COOKIE, token, httponly=True, samesite="strict")
+            return response
+        reason = "a token is needed. Open the address that `fedplan serve` has printed."
+        return _refused(401, reason)
 
 
 def _refused(status: int, reason: str) -> Response:
     return failure(status, "Refused", reason)
 
 
-def _headers(scope: Scope) -> dict[str, str]:
-    return {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+def _is_same(given: str, token: str) -> bool:
+    return hmac.compare_digest(given.encode(), token.encode())

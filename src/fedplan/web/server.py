@@ -31,7 +31,7 @@ from fedplan.web import runs
 from fedplan.web.answers import answer, doubts
 from fedplan.web.basis import Basis, Recent, Shelf
 from fedplan.web.files import File, load_files
-from fedplan.web.guard import App, Guard, failure
+from fedplan.web.guard import Guard, failure
 from fedplan.web.helpers import Helpers, Make
 from fedplan.web.question import Question
 from fedplan.web.state import parse_json, read_state
@@ -44,7 +44,7 @@ _KEPT_ANSWERS, _KEPT_BYTES = 256, 1 << 24  # some 60 kB each
 _FRESH = {"cache-control": "no-store"}
 
 
-def make_app(basis: Basis, *, token: str | None = None) -> App:
+def make_app(basis: Basis, *, token: str | None = None) -> Guard:
     """The whole server; `token` where it is open to a network."""
     explorer = _Explorer(basis)
     Thread(target=explorer.warm_up, daemon=True).start()
