@@ -27,21 +27,23 @@ _FEW = 512  # devices whose rounds are worked out for every K at once
 T = TypeVar("T")
 
 
-class _Kept(Generic[T]):
+class Kept(Generic[T]):
     """Values by key within some bytes, the least recently used forgotten first; for any threads."""
 
     def __init__(self, max_bytes: float, size: Callable[[T], int]) -> None:
         self._max_bytes, self._size, self.num_bytes = max_bytes, size, 0
-        self._values: OrderedDict[float, T] = OrderedDict()
+        self._values: OrderedDict[object, T] = OrderedDict()
         self._lock = Lock()
 
-    def find(self, key: float) -> T | None:
+    def find(self, key: object) -> T | None:
+        """What is kept under a key."""
         with self._lock:
             if key in self._values:
                 self._values.move_to_end(key)
             return self._values.get(key)
 
-    def keep(self, key: float, value: T) -> T:
+    def keep(self, key: object, value: T) -> T:
+        """Keep a value, and hand it on."""
         with self._lock:
             old = self._values.pop(key, None)
             self.num_bytes += self._size(value) - (0 if old is None else self._size(old))
@@ -82,7 +84,7 @@ class _Chances:
     """`chances_of_ranks`, remembered; apart, or rankings would hold the memory they are in."""
 
     def __init__(self, max_bytes: float) -> None:
-        self.kept = _Kept[FloatArray](max_bytes, lambda chances: chances.nbytes)
+        self.kept = Kept[FloatArray](max_bytes, lambda chances: chances.nbytes)
 
     def __call__(self, num_clients: int, clients_per_round: int) -> FloatArray:
         known = self.kept.find(clients_per_round)
@@ -99,10 +101,10 @@ class RankingMemory:
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
         rankings = (1 - _SHARE_OF_CHANCES) * max_bytes
-        self._rankings = _Kept[SlowestClient](rankings, lambda slowest: slowest.num_bytes)
+        self._rankings = Kept[SlowestClient](rankings, lambda slowest: slowest.num_bytes)
         self._chances = _Chances(max_bytes - rankings)
         points = min(max_bytes, _MOST_POINTS_BYTES)
-        self._points = _Kept[_Points](points, lambda known: known.num_bytes)
+        self._points = Kept[_Points](points, lambda known: known.num_bytes)
         self._all_chances: FloatArray | None = None  # of few devices; rank x K
 
     def __reduce__(self) -> tuple[type[RankingMemory], tuple[int]]:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from threading import Lock
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from fedplan.csvfile import Upload
 from fedplan.errors import InputError
-from fedplan.participation.rankings import remembering
+from fedplan.participation.rankings import Kept, remembering
 from fedplan.planning.example import EXAMPLE_BOUND, example_fleet
 from fedplan.tables import read_fleet, read_pilots
 from fedplan.web.question import Convergence, Devices
@@ -48,37 +46,14 @@ def example_basis(store: str) -> Basis:
     )
 
 
-class Recent(Generic[T]):
-    """Values by name, the least recently used forgotten first; for any threads."""
-
-    def __init__(self, most: int, weight: Callable[[T], int], most_weight: float) -> None:
-        self._most, self._weight, self._most_weight = most, weight, most_weight
-        self._values: OrderedDict[object, T] = OrderedDict()
-        self._lock = Lock()
-
-    def find(self, name: object) -> T | None:
-        """What is kept under a name."""
-        with self._lock:
-            if name in self._values:
-                self._values.move_to_end(name)
-            return self._values.get(name)
-
-    def keep(self, name: object, value: T) -> T:
-        """Keep a value, and hand it on."""
-        with self._lock:
-            self._values[name] = value
-            self._values.move_to_end(name)
-            while len(self._values) > 1 and (
-                len(self._values) > self._most
-                or sum(map(self._weight, self._values.values())) > self._most_weight
-            ):
-                self._values.popitem(last=False)
-            return value
+def cache(most: int, most_size: int, size: Callable[[T], int]) -> Kept[T]:
+    """A cache of so many values of this size together; one alone may be larger."""
+    return Kept(most_size, lambda value: min(max(size(value), most_size // most), most_size))
 
 
-def recent_devices() -> Recent[Devices]:
-    """Devices by name, within bounds."""
-    return Recent(_MOST_FLEETS, lambda devices: devices.fleet.count.size, _MOST_ENTRIES)
+def devices_cache() -> Kept[Devices]:
+    """A cache of devices."""
+    return cache(_MOST_FLEETS, _MOST_ENTRIES, lambda devices: devices.fleet.count.size)
 
 
 class Shelf:
@@ -86,9 +61,9 @@ class Shelf:
 
     def __init__(self, basis: Basis) -> None:
         self.basis = replace(basis, devices=_with_memory(basis.devices))
-        self._devices = recent_devices()
-        self._pilots: Recent[Convergence] = Recent(
-            _MOST_FILES, lambda known: known.num_pilots, _MOST_PILOTS
+        self._devices = devices_cache()
+        self._pilots: Kept[Convergence] = cache(
+            _MOST_FILES, _MOST_PILOTS, lambda known: known.num_pilots
         )
 
     def add_fleet(self, upload: Upload) -> tuple[str, Devices]:

@@ -18,7 +18,7 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from threading import Thread
 
-from fedplan.web.basis import Shelf, example_basis, recent_devices
+from fedplan.web.basis import Shelf, devices_cache, example_basis
 from fedplan.web.question import Question
 from fedplan.web.state import read_state
 
@@ -26,7 +26,7 @@ Make = Callable[[Question], bytes]  # a function that another process can import
 _MOST_HELPERS = 3
 # Questions at a time: one page has its last, the what-ifs of it, and one that it has given up.
 _CROWD = 4
-_KNOWN = recent_devices()  # of a helper: the devices it has ranked
+_KNOWN = devices_cache()  # of a helper: the devices it has ranked
 
 
 class Helpers:

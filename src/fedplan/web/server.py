@@ -25,11 +25,12 @@ from starlette.routing import Route
 
 from fedplan.csvfile import Upload
 from fedplan.errors import FedplanError, InputError
+from fedplan.participation.rankings import Kept
 from fedplan.strictjson import to_json
 from fedplan.tables import write_rows
 from fedplan.web import runs
 from fedplan.web.answers import answer, doubts
-from fedplan.web.basis import Basis, Recent, Shelf
+from fedplan.web.basis import Basis, Shelf, cache
 from fedplan.web.files import File, load_files
 from fedplan.web.guard import Guard, failure
 from fedplan.web.helpers import Helpers, Make
@@ -74,7 +75,7 @@ class _Explorer:
         # interpreter. What takes long, or waits for the disk, does not hold up the rest.
         self._quick, self._slow = Helpers(), asyncio.Semaphore(1)
         self._waiting = 0
-        self._answers: Recent[bytes] = Recent(_KEPT_ANSWERS, len, _KEPT_BYTES)
+        self._answers: Kept[bytes] = cache(_KEPT_ANSWERS, _KEPT_BYTES, len)
         self._page, self._files = load_files()
 
     def warm_up(self) -> None:
