@@ -2,21 +2,18 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from children import restore_interrupts
 
 from fedplan.cli import main
 from fedplan.tasks import mnist
 
-# Some build machines, and nohup, start their children with Ctrl-C ignored, which theirs inherit: a
-# program under test that is to be interrupted would go on for ever.
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+restore_interrupts()
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
 SETUP3 = """step_time_s,comm_time_s,step_energy_j,comm_energy_j,count

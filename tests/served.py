@@ -11,6 +11,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from children import start
+
 
 @dataclass
 class Reply:
@@ -54,12 +56,13 @@ class Server:
 
 
 def start_server(folder: Path, *words: str) -> Server:
-    process = subprocess.Popen(
+    process = start(
         [sys.executable, "-m", "fedplan.cli", "serve", "--no-open", "--port", "0", *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
         cwd=folder,
+        seconds=900,
     )
     line = process.stdout.readline()
     assert "http" in line, "fedplan serve did not start"

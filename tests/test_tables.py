@@ -438,8 +438,8 @@ def test_a_wrong_cell_deep_in_a_long_file_is_found_at_its_line(file, million_row
 def test_a_huge_file_of_the_wrong_shape_is_refused_at_once(file, head):
     put(file, f"{head}\n" + "0.1,0.2,0.3\n" * 10**6)
     tracemalloc.start()
-    start = time.perf_counter()
+    start = time.process_time()  # other work may be going on
     refused(read_fleet, file)
-    assert time.perf_counter() - start < 3
+    assert time.process_time() - start < 3
     assert tracemalloc.get_traced_memory()[1] < 200e6
     tracemalloc.stop()

@@ -11,6 +11,7 @@ import threading
 import time
 
 import pytest
+from children import start
 
 from fedplan import read_fleet
 
@@ -93,14 +94,14 @@ def test_a_noisy_measurement_warns_and_says_what_to_do(fedplan):
         thread.start()
         address = f"127.0.0.1:{port}"
         answer = fedplan("profile", *QUICK, "--server", address, "--format", "json")
-        thread.join()
+        thread.join(30)
     assert answer.json["comm_source"] == "measured" and answer.json["num_exchanges"] >= 5
     cautions = " ".join(answer.json["cautions"])
     assert "an exchange is uncertain by" in cautions and "--seconds 10" in cautions
 
 
 def test_a_device_and_its_server(tmp_path):
-    with subprocess.Popen(
+    with start(
         [*COMMAND, "--listen", "127.0.0.1:0", "--format", "json"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     ) as server:  # fmt: skip
@@ -113,14 +114,14 @@ def test_a_device_and_its_server(tmp_path):
             path = tmp_path / "fleet.csv"
             device = subprocess.run(
                 [*COMMAND, *QUICK, "--server", address, "-o", path, "--format", "json", "-q"],
-                capture_output=True, text=True, check=True,
+                capture_output=True, text=True, check=True, timeout=120,
             )  # fmt: skip
             answer = json.loads(device.stdout)
             assert answer["num_exchanges"] >= 5 and device.stderr == ""
             assert read_fleet(path).device == (socket.gethostname(),)
         finally:
             server.send_signal(signal.SIGINT)
-        assert server.wait(10) == 130
+        assert server.wait(60) == 130
         assert "127.0.0.1" in server.stderr.read()
 
 

@@ -12,6 +12,7 @@ import sys
 import time
 
 import pytest
+from children import start
 
 from fedplan.core.records import Stop
 from fedplan.models import Logistic
@@ -183,8 +184,12 @@ def test_lenet_learns_from_images(fedplan):
 def run_in_a_terminal(*words, interrupt=False, **environment):
     """Run with a terminal for standard error; exit code, standard output and what it showed."""
     master, slave = pty.openpty()
-    process = subprocess.Popen(
-        [*COMMAND, *words], stdout=subprocess.PIPE, stderr=slave, env={**os.environ, **environment}
+    process = start(
+        [*COMMAND, *words],
+        stdout=subprocess.PIPE,
+        stderr=slave,
+        env={**os.environ, **environment},
+        seconds=120,
     )
     os.close(slave)
     shown, interrupted_at = b"", None

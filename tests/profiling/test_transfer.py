@@ -10,6 +10,7 @@ import threading
 import time
 
 import pytest
+from children import start
 
 from fedplan.errors import FedplanError, InputError
 from fedplan.profiling import open_listener, serve, time_exchanges
@@ -22,7 +23,7 @@ LISTEN = [sys.executable, "-m", "fedplan.cli", "profile", "--listen", "127.0.0.1
 @pytest.fixture(scope="module")
 def server():
     """A listener in a process of its own."""
-    with subprocess.Popen(LISTEN, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as it:
+    with start(LISTEN, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as it:
         try:
             words = it.stdout.readline().split()
             assert words[:2] == ["Listening", "on"]

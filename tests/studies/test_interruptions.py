@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from children import start
 from stored_runs import check_integrity
 
 from fedplan.studies import read_study
@@ -37,8 +38,8 @@ LOGGED = re.compile(
 )
 
 
-def start(words, path, **options):
-    return subprocess.Popen(
+def begin(words, path, **options):
+    return start(
         [sys.executable, "-m", "fedplan.cli", *words, "--store", f"sqlite:///{path}"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -49,7 +50,7 @@ def start(words, path, **options):
 
 def finish(words, path, **options):
     """Let it end; exit code and its document, and what it logged."""
-    process = start(words, path, **options)
+    process = begin(words, path, **options)
     out, err = process.communicate()
     assert process.returncode in (0, 1), err
     return (process.returncode, json.loads(out)), err
@@ -142,7 +143,7 @@ def interrupt_again_and_again(words, path, kills, undisturbed):
     before, errs = [], []
     for _ in range(kills):
         before.append(finished_runs(path))
-        process = start(words, path)
+        process = begin(words, path)
         time.sleep(moments.uniform(0.3, 1.0) * whole.took_s)
         process.send_signal(signal.SIGKILL)
         errs.append(process.communicate()[1])
@@ -185,7 +186,7 @@ def test_a_sweep_by_any_law_is_the_same_after_a_kill(tmp_path, law, grid):
     whole, _ = finish(words, tmp_path / "whole.db")
     took_s = time.monotonic() - began
     path = tmp_path / "killed.db"
-    process = start(words, path)
+    process = begin(words, path)
     time.sleep(0.8 * took_s)
     process.send_signal(signal.SIGKILL)
     process.communicate()
@@ -203,7 +204,7 @@ def test_a_run_killed_at_any_moment_goes_on_where_it_was(tmp_path, undisturbed, 
 
 def test_two_runs_of_the_same_study_at_once_come_to_the_same(tmp_path, undisturbed):
     path = tmp_path / "runs.db"
-    both = [start(RUN, path) for _ in range(2)]
+    both = [begin(RUN, path) for _ in range(2)]
     outs = [process.communicate()[0] for process in both]
     whole = undisturbed(RUN)
     for process, out in zip(both, outs, strict=True):
@@ -221,7 +222,7 @@ def test_thirty_kills_change_nothing(tmp_path, undisturbed, words):
 
 def test_an_interrupt_leaves_a_whole_store_and_the_sweep_goes_on(tmp_path, undisturbed):
     path = tmp_path / "runs.db"
-    process = start(SWEEP, path)
+    process = begin(SWEEP, path)
     give_up_at = time.monotonic() + 60
     while not finished_runs(path) and time.monotonic() < give_up_at:
         time.sleep(0.02)
@@ -242,7 +243,7 @@ def test_an_interrupt_leaves_a_whole_store_and_the_sweep_goes_on(tmp_path, undis
 
 def test_two_sweeps_of_the_same_study_at_once_come_to_the_same(tmp_path, undisturbed):
     path = tmp_path / "runs.db"
-    both = [start(SWEEP, path) for _ in range(2)]
+    both = [begin(SWEEP, path) for _ in range(2)]
     outs = [process.communicate()[0] for process in both]
     whole = undisturbed(SWEEP)
     for process, out in zip(both, outs, strict=True):

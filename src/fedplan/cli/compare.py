@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
 
 from fedplan.cli import text
-from fedplan.cli.output import draw, print_json, print_table, print_text
+from fedplan.cli.output import Table, draw, print_result
 from fedplan.cli.progress import step_bar
 from fedplan.cli.training import Asked, asks, compile_kernels
 
@@ -66,32 +67,27 @@ def compare(asked: Asked, courses: tuple[str, ...], seeds: int | None) -> None:
             result = compare_courses(experiment, entrants, store, report=progress)
     name, unit = experiment.study.name, experiment.objective.unit
     draw(asked.plot, lambda: comparison_figure(result, name, unit), otherwise="nothing was trained")
-    arrived = any(row.arrived for row in result.rows)
-    if asked.output_format == "json":
-        print_json(
-            {
-                "success": arrived,
-                "study": name,
-                "target_loss": experiment.stop.target_loss,
-                "unit": unit,
-                "against": result.against,
-                "courses": [asdict(row) for row in result.rows],
-            }
-        )
-    else:
-        _print(experiment, result)
-    if not arrived:
-        raise click.exceptions.Exit(1)
+    document = {
+        "success": any(row.arrived for row in result.rows),
+        "study": name,
+        "target_loss": experiment.stop.target_loss,
+        "unit": unit,
+        "against": result.against,
+        "courses": [asdict(row) for row in result.rows],
+    }
+    code = 0 if document["success"] else 1
+    print_result(asked.output_format, document, _blocks(experiment, result), code=code)
 
 
-def _print(experiment: Experiment, result: Comparison) -> None:
+def _blocks(experiment: Experiment, result: Comparison) -> Iterator[Table | str]:
     cost = f"cost ({experiment.objective.unit})"
     head = ("course", "arrived", "rounds", "time", "energy", cost, "against")
-    print_table(head, map(_cells, result.rows), left=("course",), below=False)
+    yield Table(head, map(_cells, result.rows), left=("course",))
     end = f"the loss {experiment.stop.target_loss:g}"
-    print_text(f"All in, from the first round to {end}; against {result.against}.")
-    failed = (row for row in result.rows if not row.arrived and row.message)
-    print_text(*(f"{row.course}: {row.message}" for row in failed))
+    yield f"All in, from the first round to {end}; against {result.against}."
+    for row in result.rows:
+        if not row.arrived and row.message:
+            yield f"{row.course}: {row.message}"
 
 
 def _cells(row: Compared) -> tuple[str, ...]:
@@ -104,5 +100,5 @@ def _cells(row: Compared) -> tuple[str, ...]:
         text.seconds(row.time_s),
         text.joules(row.energy_j),
         text.with_error(row.cost, row.cost_error),
-        "-" if row.ratio is None else text.difference(row.ratio),
+        text.in_words(row.ratio, "ratio"),
     )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from fedplan.cli.options import output_options
-from fedplan.cli.output import check_file, draw, print_json, print_table, print_text
+from fedplan.cli.output import Table, check_file, draw, print_result
 from fedplan.cli.text import amount
 from fedplan.errors import Collector
 
@@ -56,12 +57,8 @@ def estimate(
     collector.finish()
     result = estimate_bound(pilots, num_clients, method=method)
     draw(plot, lambda: fit_figure_data(pilots, result, num_clients), otherwise="there is no fit")
-    if output_format == "json":
-        print_json(_as_json(result))
-    else:
-        _print(result)
-    if not result.success:
-        raise click.exceptions.Exit(1)
+    code = 0 if result.success else 1
+    print_result(output_format, _as_json(result), _blocks(result), code=code)
 
 
 def _as_json(result: Estimate) -> dict[str, Any]:
@@ -82,13 +79,11 @@ def _as_json(result: Estimate) -> dict[str, Any]:
     }
 
 
-def _print(result: Estimate) -> None:
+def _blocks(result: Estimate) -> Iterator[Table | str]:
     rows = {"a0 / b0": (result.ratio, result.ratio_interval)}
     if result.bound is not None:
         rows |= {name: (getattr(result.bound, name), i) for name, i in result.intervals.items()}
     cells = ((name, *map(amount, (value, *ends))) for name, (value, ends) in rows.items())
-    print_table(("", "estimate", "from", "to"), cells, left=("",), below=False)
+    yield Table(("", "estimate", "from", "to"), cells, left=("",))
     pairs = f"{result.pairs_used} give a ratio and {result.pairs_rejected} do not"
-    print_text(
-        f"{result.status} ({result.method}). {result.message} Of the pairs of pilots {pairs}."
-    )
+    yield f"{result.status} ({result.method}). {result.message} Of the pairs of pilots {pairs}."

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from fedplan.cli.options import (
-    constraint_options,
-    law_options,
-    output_options,
-    problem_options,
-)
-from fedplan.cli.output import draw, print_json, print_table
+from fedplan.cli.options import constraint_options, law_options, output_options, problem_options
+from fedplan.cli.output import Table, draw, print_result, table_of
 from fedplan.cli.request import read_request
-from fedplan.cli.text import joules, seconds
 from fedplan.errors import EXIT_INFEASIBLE
 
 if TYPE_CHECKING:
@@ -59,39 +54,30 @@ def frontier(output_format: str, plot: str | None, **options: Any) -> None:
         lambda: frontier_figure_data(points, relative=relative) if points else None,
         otherwise="there is no point to draw",
     )
-    if output_format == "json":
-        print_json(
-            {
-                "success": bool(points),
-                "status": "ok" if points else "infeasible",
-                "participation": request.participation,
-                "complete": complete,
-                "points": [asdict(point) for point in points],
-                "message": message,
-            }
-        )
-    else:
-        if points:
-            _print(points, request.of_what)
-        click.echo(message)
-    if not points:
-        raise click.exceptions.Exit(EXIT_INFEASIBLE)
+    document = {
+        "success": bool(points),
+        "status": "ok" if points else "infeasible",
+        "participation": request.participation,
+        "complete": complete,
+        "points": [asdict(point) for point in points],
+        "message": message,
+    }
+    code = 0 if points else EXIT_INFEASIBLE
+    print_result(output_format, document, _blocks(points, request.of_what, message), code=code)
 
 
-def _print(points: list[FrontierPoint], of_what: str) -> None:
-    who = "groups" if any(point.groups for point in points) else "K"
-    rows = (
-        (
-            f"{point.groups or point.clients_per_round:,}",
-            f"{point.local_steps:,}",
-            seconds(point.time_s),
-            joules(point.energy_j),
-            _weights(point),
-        )
-        for point in points
-    )
-    head = (who, "E", f"time{of_what}", f"energy{of_what}", "energy weight")
-    print_table(head, rows, below=False)
+def _blocks(points: list[FrontierPoint], of_what: str, message: str) -> Iterator[Table | str]:
+    if points:
+        who = "groups" if any(point.groups for point in points) else "K"
+        columns: dict[str, str | Callable[[FrontierPoint], Any]] = {
+            who: lambda point: point.groups or point.clients_per_round,
+            "E": "local_steps",
+            f"time{of_what}": "time_s",
+            f"energy{of_what}": "energy_j",
+            "energy weight": _weights,
+        }
+        yield replace(table_of(points, columns), left=())
+    yield message
 
 
 def _weights(point: FrontierPoint) -> str:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from fedplan.cli.output import check_file, console, print_json
+from fedplan.cli.output import Table, check_file, print_result, say_at_the_end
 from fedplan.cli.stored import find_stored, open_stored
 from fedplan.cli.text import small
 from fedplan.errors import InputError
@@ -28,15 +27,12 @@ def show_fleet(url: str, study: str | None, output: str | None, output_format: s
     check_file(output, (".csv",))
     with open_stored(url) as store:
         name, devices = _find(store, url, study)
-    fleet = devices.fleet
     if output is not None:
-        write_fleet(output, fleet)
-    if output_format == "json":
-        print_json(_as_json(name, url, devices, output))
-    else:
-        _print_table(name, devices)
-        if output is not None:
-            click.echo(f"Written: {output} ({len(fleet):,} devices)", err=True)
+        write_fleet(output, devices.fleet)
+        if output_format == "table":
+            say_at_the_end(f"Written: {output} ({len(devices.fleet):,} devices)")
+    document = {"success": True, "study": name, "store": url, **_as_json(devices), "output": output}
+    print_result(output_format, document, _blocks(name, devices))
 
 
 def _find(store: Store, url: str, study: str | None) -> tuple[str, Devices]:
@@ -58,59 +54,42 @@ def _find(store: Store, url: str, study: str | None) -> tuple[str, Devices]:
     )
 
 
-def _as_json(study: str, url: str, devices: Devices, output: str | None) -> dict[str, Any]:
+def _as_json(devices: Devices) -> dict[str, Any]:
     known = devices.costs.devices
     return {
-        "success": True,
-        "study": study,
-        "store": url,
         "devices": [
             {
                 "device": devices.names[client],
                 "client": client,
                 "num_observations": costs.num_observations,
-                **{part: _interval(getattr(costs, part)) for part in _PARTS},
+                **{part: (cost := getattr(costs, part)) and asdict(cost) for part in _PARTS},
             }
             for client, costs in known.items()
         ],
         "unknown": [name for client, name in enumerate(devices.names) if client not in known],
         "rejected": list(devices.costs.rejected),
-        "output": output,
     }
 
 
-def _interval(part: Measured | None) -> dict[str, float] | None:
-    return None if part is None else asdict(part)
-
-
-def _print_table(study: str, devices: Devices) -> None:
-    from rich.markup import escape
-    from rich.table import Table
-
-    out = console()
-    out.print(f"study {study}; each value with its 90% interval\n", markup=False)
-    table = Table(box=None)
-    table.add_column("device")
+def _blocks(study: str, devices: Devices) -> Iterator[Table | str]:
+    yield f"study {study}; each value with its 90% interval"
     titles = ("rounds", "local step", "round besides", "energy of a step", "of a round besides")
-    for title in titles:
-        table.add_column(title, justify="right")
-    known = devices.costs.devices
+    yield Table(("device", *titles), _rows(devices), left=("device",))
+    if rejected := devices.costs.rejected:
+        shown, more = rejected[:_MOST_SHOWN], len(rejected) - _MOST_SHOWN
+        rest = [f"... and {more:,} more: --format json has them all."] if more > 0 else []
+        yield "\n  ".join([f"Not believed, {len(rejected):,}:", *shown, *rest])
+
+
+def _rows(devices: Devices) -> Iterator[tuple[str, ...]]:
+    from rich.markup import escape
+
     for client, name in enumerate(devices.names):
-        if (costs := known.get(client)) is None:
-            table.add_row(escape(name), "0", "as the median device", "", "", "")
-            continue
-        parts = (_shown(getattr(costs, part), unit) for part, unit in _PARTS.items())
-        table.add_row(escape(name), f"{costs.num_observations:,}", *parts)
-    out.print(table)
-    rejected = devices.costs.rejected
-    if rejected:
-        out.print(f"\nNot believed, {len(rejected):,}:")
-        for line in rejected[:_MOST_SHOWN]:
-            out.print(f"  {line}", markup=False)
-        if len(rejected) > _MOST_SHOWN:
-            out.print(
-                f"  ... and {len(rejected) - _MOST_SHOWN:,} more: --format json has them all."
-            )
+        if (costs := devices.costs.devices.get(client)) is None:
+            yield escape(name), "0", "as the median device"
+        else:
+            parts = (_shown(getattr(costs, part), unit) for part, unit in _PARTS.items())
+            yield escape(name), f"{costs.num_observations:,}", *parts
 
 
 def _shown(part: Measured | None, unit: str) -> str:

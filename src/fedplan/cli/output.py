@@ -1,16 +1,17 @@
-"""Output: JSON without surprises, errors with every problem, tables and pictures."""
+"""Output: a result as JSON or as facts and tables, errors with every problem, and pictures."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from fedplan.atomic import check_target
+from fedplan.cli.text import in_words
 from fedplan.errors import FedplanError, InputError
 from fedplan.strictjson import to_json
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 _WHEN_STOPPED = "fedplan.when_stopped"
 
 
-def print_json(value: dict[str, Any]) -> None:
+def print_json(value: Mapping[str, Any]) -> None:
     """Print one JSON document; what has no finite value becomes null."""
     click.echo(to_json(value, indent=2))
 
@@ -109,6 +110,106 @@ def console() -> Console:
     return PipedConsole(width=None if sys.stdout.isatty() else 110, highlight=False)
 
 
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Names and values beside each other; values may have rich's markup."""
+
+    facts: Iterable[tuple[str, str]]
+    title: str | None = None
+
+    def print(self, out: Console) -> None:
+        """Print them, below the title."""
+        from rich.table import Table as Grid
+
+        grid = Grid.grid(padding=(0, 3))
+        for name, value in self.facts:
+            grid.add_row(name if self.title is None else f"  {name}", value)
+        if self.title is not None:
+            out.print(self.title)
+        out.print(grid)
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Cells below headings; they may have rich's markup.
+
+    left : headings of the columns that are not set to the right.
+    whole : headings of columns whose cells stay on one line.
+    """
+
+    head: Sequence[str]
+    rows: Iterable[Sequence[str]]
+    title: str | None = None
+    left: Collection[str] = ()
+    whole: Collection[str] = ()
+
+    def print(self, out: Console) -> None:
+        """Print it."""
+        from rich.table import Table as Grid
+
+        grid = Grid(box=None, title=self.title, title_justify="left")
+        for name in self.head:
+            justify: JustifyMethod = "left" if name in self.left else "right"
+            grid.add_column(name, justify=justify, no_wrap=name in self.whole)
+        for row in self.rows:
+            grid.add_row(*row)
+        out.print(grid)
+
+
+def table_of(
+    rows: Iterable[Any],
+    columns: Mapping[str, str | Callable[[Any], Any]],
+    *,
+    title: str | None = None,
+    whole: Collection[str] = (),
+) -> Table:
+    """Results, mappings or objects, as a table: numbers to the right, texts to the left.
+
+    columns : by their headings, what a value is called in a row, or what makes it of a row.
+    """
+    from rich.markup import escape
+
+    def value(row: Any, key: str | Callable[[Any], Any]) -> Any:
+        if not isinstance(key, str):
+            return key(row)
+        return row[key] if isinstance(row, Mapping) else getattr(row, key)
+
+    left: set[str] = set()
+    cells = []
+    for row in rows:
+        values = {name: value(row, key) for name, key in columns.items()}
+        left |= {name for name, one in values.items() if isinstance(one, str | list | Mapping)}
+        named = ((one, columns[name]) for name, one in values.items())
+        cells.append([escape(in_words(v, k if isinstance(k, str) else "")) for v, k in named])
+    return Table(tuple(columns), cells, title=title, left=left, whole=whole)
+
+
+def print_result(
+    output_format: str,
+    document: Mapping[str, Any],
+    blocks: Iterable[Facts | Table | str],
+    *,
+    code: int = 0,
+) -> None:
+    """Print a result as it was asked for, the document or the blocks, and end with the code.
+
+    blocks : an empty line is before each but the first.
+    """
+    if output_format == "json":
+        print_json(document)
+    else:
+        out = console()
+        for place, block in enumerate(blocks):
+            if place:
+                out.print()
+            if isinstance(block, str):
+                out.print(block, markup=False)
+            else:
+                block.print(out)
+    if code:
+        raise click.exceptions.Exit(code)
+
+
 def print_text(*paragraphs: str) -> None:
     """Print paragraphs as they are, an empty line before each."""
     out = console()
@@ -117,39 +218,14 @@ def print_text(*paragraphs: str) -> None:
         out.print(text, markup=False)
 
 
-def print_facts(facts: Iterable[tuple[str, str]]) -> None:
-    """Print names and values beside each other."""
-    from rich.table import Table
-
-    grid = Table.grid(padding=(0, 3))
-    for name, value in facts:
-        grid.add_row(name, value)
-    console().print(grid)
-
-
 def print_table(
-    head: Sequence[str],
-    rows: Iterable[Sequence[str]],
-    *,
-    title: str | None = None,
-    left: Collection[str] = (),
-    whole: Collection[str] = (),
-    below: bool = True,
+    head: Sequence[str], rows: Iterable[Sequence[str]], *, below: bool = True, **options: Any
 ) -> None:
-    """Print a table, the columns to the right but for those named `left`.
+    """Print a `Table`, which has the same options.
 
-    whole : columns whose cells stay on one line.
     below : whether an empty line comes first.
     """
-    from rich.table import Table
-
-    table = Table(box=None, title=title, title_justify="left")
-    for name in head:
-        justify: JustifyMethod = "left" if name in left else "right"
-        table.add_column(name, justify=justify, no_wrap=name in whole)
-    for row in rows:
-        table.add_row(*row)
     out = console()
     if below:
         out.print()
-    out.print(table)
+    Table(head, rows, **options).print(out)

@@ -16,7 +16,7 @@ from fedplan.cli.options import (
     output_options,
     problem_options,
 )
-from fedplan.cli.output import console, draw, print_facts, print_json, print_table, print_text
+from fedplan.cli.output import Facts, Table, draw, print_result, table_of
 from fedplan.cli.request import Request, read_request
 from fedplan.errors import EXIT_INFEASIBLE
 
@@ -82,13 +82,9 @@ def plan(output_format: str, plot: str | None, **options: Any) -> None:
     only = "only plans by turns, and uniform ones with a bound, are drawn"
     why_not = only if result.success else "there is no plan to draw"
     draw(plot, lambda: _figure(request, result), otherwise=why_not)
-    what_ifs = _what_ifs(request, result)
-    if output_format == "json":
-        print_json(_as_json(request, result, what_ifs))
-    else:
-        _print(request, result, what_ifs)
-    if not result.success:
-        raise click.exceptions.Exit(EXIT_INFEASIBLE)
+    document = _as_json(request, result, _what_ifs(request, result))
+    code = 0 if result.success else EXIT_INFEASIBLE
+    print_result(output_format, document, _blocks(request, result, document), code=code)
 
 
 def _what_ifs(request: Request, result: Plan) -> list[WhatIf]:
@@ -187,75 +183,59 @@ def _message(request: Request, result: Plan) -> str:
     return " ".join(parts)
 
 
-def _print(request: Request, result: Plan, what_ifs: list[WhatIf]) -> None:
+def _blocks(
+    request: Request, result: Plan, document: dict[str, Any]
+) -> Iterator[Facts | Table | str]:
+    """The document as a terminal shows it."""
     if result.prediction is None:
-        from rich.text import Text
-
-        words = ("No feasible plan. ", "bold red"), _message(request, result)
-        console().print(Text.assemble(*words))
+        yield f"No feasible plan. {document['message']}"
         return
-    print_facts(_facts(request, result, result.prediction))
+    yield Facts(_facts(request, result, result.prediction, document))
     if result.groups:
-        _print_groups(result)
-    rows = (
-        (
-            other.name + ("" if other.feasible else " (breaks a constraint)"),
-            text.count(other.prediction.clients_per_round),
-            f"{other.prediction.local_steps:,}",
-            f"{other.prediction.rounds:,}",
-            text.seconds(other.prediction.time_s),
-            text.joules(other.prediction.energy_j),
-            text.difference(other.cost_ratio),
+        yield table_of(
+            ({"number": place, **asdict(group)} for place, group in enumerate(result.groups, 1)),
+            {
+                "group": "number",
+                "devices": "clients",
+                "share of data": "data_share",
+                "share of rounds": "frequency",
+                "round": "time_s",
+                "energy": "energy_j",
+            },
+            title="Who trains when",
         )
-        for other in result.alternatives
+    yield table_of(
+        document["alternatives"],
+        {
+            "setting": _setting_of,
+            "K": "clients_per_round",
+            "E": "local_steps",
+            "rounds": "rounds",
+            "time": "time_s",
+            "energy": "energy_j",
+            "cost": "cost_ratio",
+        },
+        title=f"What other settings would pay{request.of_what}",
     )
-    head = ("setting", "K", "E", "rounds", "time", "energy", "cost")
-    title = f"What other settings would pay{request.of_what}"
-    print_table(head, rows, title=title, left=("setting",))
-    if what_ifs:
-        _print_what_ifs(result, what_ifs)
-    print_text(_message(request, result))
+    if document["sensitivity"]:
+        best = {"best K": "clients_per_round"} if not result.groups else {}
+        columns = {"if": "if", **best, "best E": "local_steps", "staying costs": "regret"}
+        yield table_of(document["sensitivity"], columns, title="If the truth were otherwise")
+    yield document["message"]
 
 
-def _facts(request: Request, result: Plan, best: Prediction) -> Iterator[tuple[str, str]]:
-    of_what, clients = request.of_what, len(request.problem.fleet)
-    law, groups = result.participation, len(result.groups)
-    yield text.who_trains(law, best.clients_per_round, groups, clients)
+def _setting_of(other: dict[str, Any]) -> str:
+    return str(other["name"]) + ("" if other["feasible"] else " (breaks a constraint)")
+
+
+def _facts(
+    request: Request, result: Plan, best: Prediction, document: dict[str, Any]
+) -> Iterator[tuple[str, str]]:
+    law, clients = result.participation, len(request.problem.fleet)
+    yield text.who_trains(law, best.clients_per_round, len(result.groups), clients)
     yield "local steps", f"[bold]{best.local_steps:,}[/]"
-    yield f"rounds{of_what}", f"{best.rounds:,}"
-    yield f"time{of_what}", text.seconds(best.time_s)
-    yield f"energy{of_what}", text.joules(best.energy_j)
-    yield f"cost{of_what}", f"{text.amount(best.cost)} ({result.unit})"
-    if (co2_g := _co2_g(request, result)) is not None:
-        yield f"carbon{of_what}", f"{text.amount(co2_g)} g CO2"
-
-
-def _print_what_ifs(result: Plan, what_ifs: list[WhatIf]) -> None:
-    by_clients = not result.groups
-    rows = (
-        (
-            case.name,
-            *((text.count(case.clients_per_round),) if by_clients else ()),
-            f"{case.local_steps:,}",
-            f"+{case.regret:.1%}",
-        )
-        for case in what_ifs
-    )
-    head = ("if", *(("best K",) if by_clients else ()), "best E", "staying costs")
-    print_table(head, rows, title="If the truth were otherwise", left=("if",))
-
-
-def _print_groups(result: Plan) -> None:
-    rows = (
-        (
-            f"{number:,}",
-            f"{row.clients:,}",
-            f"{row.data_share:.1%}",
-            f"{row.frequency:.1%}",
-            text.seconds(row.time_s),
-            text.joules(row.energy_j),
-        )
-        for number, row in enumerate(result.groups, 1)
-    )
-    head = ("group", "devices", "share of data", "share of rounds", "round", "energy")
-    print_table(head, rows, title="Who trains when")
+    for name, key in {"rounds": "rounds", "time": "time_s", "energy": "energy_j"}.items():
+        yield f"{name}{request.of_what}", text.in_words(document[key], key)
+    yield f"cost{request.of_what}", f"{text.amount(best.cost)} ({result.unit})"
+    if (co2_g := document["co2_g"]) is not None:
+        yield f"carbon{request.of_what}", f"{text.amount(co2_g)} g CO2"

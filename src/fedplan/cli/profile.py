@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 import socket
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
-from fedplan.cli.listening import listen
 from fedplan.cli.observed_fleet import show_fleet
 from fedplan.cli.options import download_option, format_option, quiet_option
-from fedplan.cli.output import console, print_json
+from fedplan.cli.output import Facts, print_result
 from fedplan.cli.text import small
 from fedplan.cli.training import compiling, fetch_data, named_study
 from fedplan.errors import Collector
@@ -103,20 +102,19 @@ def profile(
     """
     if options["listen"] is not None:
         _refuse_others(context, _WITH_LISTEN, "--listen, which only serves")
-        listen(
-            options["listen"], output_format, allow_network=options["allow_network"], quiet=quiet
-        )
+        allowed = options["allow_network"]
+        _listen(options["listen"], output_format, allow_network=allowed, quiet=quiet)
         return
     if options["fleet_from"] is not None:
         _refuse_others(context, _WITH_FLEET_FROM, "--fleet-from, which measures nothing")
         named = context.get_parameter_source("study") == ParameterSource.COMMANDLINE
-        show_fleet(
-            options["fleet_from"], study if named else None, options["output"], output_format
-        )
+        asked = study if named else None
+        show_fleet(options["fleet_from"], asked, options["output"], output_format)
         return
     study, overrides = named_study(study, overrides)
     request = _read(study, overrides, options)
 
+    from fedplan.profiling.device import write_row
     from fedplan.profiling.profile import profile_device
     from fedplan.profiling.transfer import BYTES_PER_PARAMETER
     from fedplan.studies.task import build_local_training
@@ -134,45 +132,45 @@ def profile(
         model_bytes=model_bytes,
         seconds=options["seconds"],
         server=request.server,
-        comm_time_s=request.comm_time_s(model_bytes),
+        comm_time_s=_stated_s(options, model_bytes),
         meter=request.meter,
         idle_watts=options["idle_watts"],
     )
-    replaced = _write(request, result)
-    answer = _as_json(request, training, model_bytes, result, replaced=replaced)
-    if output_format == "json":
-        print_json(answer)
-    else:
-        _print_table(request, training, result, answer)
+    output, device = options["output"], request.device
+    replaced = output is not None and write_row(output, device, result.quantities())
+    document = _as_json(request, training, result, model_bytes=model_bytes)
+    document |= {"output": output, "replaced": replaced}
+    print_result(output_format, document, _blocks(request, result, document))
+    if output is not None and output_format == "table":
+        deed = "Replaced the row of" if replaced else "Added"
+        click.echo(f"{deed} {device} in {output}.", err=True)
+
+
+def _listen(where: str, output_format: str, *, allow_network: bool, quiet: bool) -> None:
+    """Be the other end of other devices' exchanges, until interrupted."""
+    from fedplan.profiling.transfer import Address, open_listener, parse_address, serve
+
+    address = parse_address(where, "--listen")
+    with open_listener(address, allow_network=allow_network) as listener:
+        bound = Address(*listener.getsockname()[:2])
+        document = {"success": True, "listening": str(bound)}
+        print_result(output_format, document, [f"Listening on {bound}; Ctrl-C ends it."])
+        serve(listener, lambda line: None if quiet else click.echo(line, err=True))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Request:
-    """What the options describe, read and checked."""
+    """What the options describe, read and checked.
+
+    comm_source : where the time of an exchange comes from.
+    """
 
     study: Study
     device: str
-    output: str | None
     server: Address | None
-    stated_s: float | None
-    bandwidth_mbps: float | None
+    comm_source: str | None
     meter: Meter | None
     energy_note: str
-
-    def comm_time_s(self, model_bytes: int) -> float | None:
-        """Seconds of an exchange, as far as they are stated: both ways, latency left out."""
-        if self.bandwidth_mbps is not None:
-            return 2 * model_bytes * 8 / (self.bandwidth_mbps * 1e6)
-        return self.stated_s
-
-    @property
-    def comm_source(self) -> str | None:
-        """Where the time of an exchange comes from."""
-        if self.server is not None:
-            return "measured"
-        if self.bandwidth_mbps is not None:
-            return "bandwidth"
-        return None if self.stated_s is None else "stated"
 
 
 def _read(study: str, overrides: tuple[str, ...], options: dict[str, Any]) -> _Request:
@@ -190,7 +188,7 @@ def _read(study: str, overrides: tuple[str, ...], options: dict[str, Any]) -> _R
     server = None
     if options["server"] is not None:
         server = collector.attempt(lambda: parse_address(options["server"], "--server"))
-    _check_exchange(options, collector)
+    sources = _exchange_sources(options, collector)
     if options["output"] is not None:
         collector.attempt(lambda: read_row(options["output"], device))
     if options["allow_network"]:
@@ -207,20 +205,19 @@ def _read(study: str, overrides: tuple[str, ...], options: dict[str, Any]) -> _R
     return _Request(
         study=read,
         device=device,
-        output=options["output"],
         server=server,
-        stated_s=options["comm_time_s"],
-        bandwidth_mbps=options["bandwidth_mbps"],
+        comm_source=sources[0] if sources else None,
         meter=found[0],
         energy_note=found[1],
     )
 
 
-def _check_exchange(options: dict[str, Any], collector: Collector) -> None:
+def _exchange_sources(options: dict[str, Any], collector: Collector) -> list[str]:
+    """Where the time of an exchange comes from: at most one place."""
     from fedplan.core.fleet import MAX_VALUE
 
-    flags = {name: options[name] for name in ("server", "comm_time_s", "bandwidth_mbps")}
-    given = [name for name, value in flags.items() if value is not None]
+    sources = {"server": "measured", "comm_time_s": "stated", "bandwidth_mbps": "bandwidth"}
+    given = [source for name, source in sources.items() if options[name] is not None]
     if len(given) > 1:
         collector.add("give at most one of --server, --comm-time-s and --bandwidth-mbps.")
     if not given and options["output"] is not None:
@@ -233,6 +230,15 @@ def _check_exchange(options: dict[str, Any], collector: Collector) -> None:
         collector.add(f"--comm-time-s must be a finite number >= 0, but got {stated}.")
     if bandwidth is not None and not 1e-9 <= bandwidth < math.inf:
         collector.add(f"--bandwidth-mbps must be a finite number > 0, but got {bandwidth}.")
+    return given
+
+
+def _stated_s(options: dict[str, Any], model_bytes: int) -> float | None:
+    """Seconds of an exchange, as far as they are stated: both ways, latency left out."""
+    stated: float | None = options["comm_time_s"]
+    if options["bandwidth_mbps"] is None:
+        return stated
+    return float(2 * model_bytes * 8 / (options["bandwidth_mbps"] * 1e6))
 
 
 def _refuse_others(context: click.Context, allowed: Collection[str], what: str) -> None:
@@ -247,43 +253,25 @@ def _refuse_others(context: click.Context, allowed: Collection[str], what: str) 
     collector.finish()
 
 
-def _write(request: _Request, result: Profile) -> bool:
-    if request.output is None:
-        return False
-    from fedplan.profiling.device import write_row
-
-    return write_row(request.output, request.device, result.quantities())
-
-
 def _as_json(
-    request: _Request,
-    training: LocalTraining,
-    model_bytes: int,
-    result: Profile,
-    *,
-    replaced: bool,
+    request: _Request, training: LocalTraining, result: Profile, *, model_bytes: int
 ) -> dict[str, Any]:
-    meter, steps = request.meter, result.steps
-
-    def part(value: Measured | None) -> dict[str, float] | None:
-        return None if value is None else asdict(value)
-
+    meter, steps, study = request.meter, result.steps, request.study
     return {
         "success": True,
         "device": request.device,
-        "study": request.study.name,
+        "study": study.name,
         "client": training.client,
         "num_parameters": training.num_parameters,
         "model_bytes": model_bytes,
-        "step_time_s": part(steps.step_time_s),
+        "step_time_s": asdict(result.step_time_s),
         "fixed_time_s": steps.fixed_time_s,
-        "comm_time_s": part(result.comm_time_s),
+        "comm_time_s": result.comm_time_s and asdict(result.comm_time_s),
         "comm_source": request.comm_source,
-        "step_energy_j": part(result.step_energy_j),
-        "comm_energy_j": part(result.comm_energy_j),
-        "meter": None
-        if meter is None
-        else {
+        "step_energy_j": result.step_energy_j and asdict(result.step_energy_j),
+        "comm_energy_j": result.comm_energy_j and asdict(result.comm_energy_j),
+        "meter": meter
+        and {
             "name": meter.name,
             "description": meter.describe(),
             "is_measurement": meter.is_measurement,
@@ -293,69 +281,45 @@ def _as_json(
         "energy_note": request.energy_note,
         "num_calls": steps.num_calls,
         "local_steps": list(steps.local_steps),
-        "num_exchanges": None if result.exchanges is None else result.exchanges.num_exchanges,
+        "num_exchanges": result.exchanges and result.exchanges.num_exchanges,
         "processor_share": steps.processor_share,
         "cautions": list(result.cautions()),
-        "output": request.output,
-        "replaced": replaced,
-        "message": _message(request, training),
-    }
-
-
-def _message(request: _Request, training: LocalTraining) -> str:
-    study = request.study
-    return (
-        f"A step is one SGD step of {study.task.model} with a batch of "
+        "message": f"A step is one SGD step of {study.task.model} with a batch of "
         f"{min(study.training.batch_size, training.num_samples)}, for client {training.client} "
         f"({training.num_samples:,} samples, the median of {training.num_clients:,} clients), in "
         "one thread of this machine, by fedplan's compiled kernels; another framework may take "
-        "far longer."
-    )
+        "far longer.",
+    }
 
 
-def _print_table(
-    request: _Request, training: LocalTraining, result: Profile, answer: dict[str, Any]
-) -> None:
+def _blocks(request: _Request, result: Profile, document: dict[str, Any]) -> Iterator[Facts | str]:
     from rich.markup import escape
-    from rich.table import Table
 
-    out = console()
-    facts = Table.grid(padding=(0, 3))
-    facts.add_row("device", escape(request.device))
-    facts.add_row(
-        "study",
-        f"{escape(request.study.name)}: {request.study.task.model}, "
-        f"{training.num_parameters:,} parameters, {answer['model_bytes']:,} bytes",
-    )
-    facts.add_row("local step", f"[bold]{_shown(result.step_time_s, 's')}[/]")
-    facts.add_row("besides, a call", small(result.steps.fixed_time_s, "s"))
-    how = {None: "unknown", "measured": "", "bandwidth": "by the bandwidth", "stated": "as stated"}
-    exchange = how[request.comm_source]
-    if result.comm_time_s is not None:
-        exchange = f"[bold]{_shown(result.comm_time_s, 's')}[/] {exchange}"
-    facts.add_row("model exchange", exchange)
-    for name, energy in (
-        ("energy of a step", result.step_energy_j),
-        ("energy of an exchange", result.comm_energy_j),
-    ):
-        facts.add_row(name, "unknown" if energy is None else f"[bold]{_shown(energy, 'J')}[/]")
-    if request.meter is not None and result.idle_watts is not None:
+    size = f"{document['num_parameters']:,} parameters, {document['model_bytes']:,} bytes"
+    how = {"bandwidth": " by the bandwidth", "stated": " as stated"}
+    facts = [
+        ("device", escape(request.device)),
+        ("study", f"{escape(request.study.name)}: {request.study.task.model}, {size}"),
+        ("local step", _shown(result.step_time_s, "s")),
+        ("besides, a call", small(result.steps.fixed_time_s, "s")),
+        (
+            "model exchange",
+            _shown(result.comm_time_s, "s") + how.get(request.comm_source or "", ""),
+        ),
+        ("energy of a step", _shown(result.step_energy_j, "J")),
+        ("energy of an exchange", _shown(result.comm_energy_j, "J")),
+    ]
+    if request.meter is not None and (idle := result.idle_watts) is not None:
         watts = result.steps.window.watts or 0.0
-        facts.add_row(
-            "power",
-            f"{watts:.3g} W while training; {result.idle_watts:.3g} W of idling are taken off",
-        )
-    out.print(facts)
-    out.print()
-    out.print(answer["message"], markup=False)
-    out.print(request.energy_note, markup=False)
-    for caution in answer["cautions"]:
-        out.print(f"Caution: {caution}", markup=False)
-    if request.output is not None:
-        deed = "Replaced the row of" if answer["replaced"] else "Added"
-        click.echo(f"{deed} {request.device} in {request.output}.", err=True)
+        power = f"{watts:.3g} W while training; {idle:.3g} W of idling are taken off"
+        facts.append(("power", power))
+    yield Facts(facts)
+    cautions = (f"Caution: {caution}" for caution in document["cautions"])
+    yield "\n".join([document["message"], request.energy_note, *cautions])
 
 
-def _shown(measured: Measured, unit: str) -> str:
+def _shown(measured: Measured | None, unit: str) -> str:
+    if measured is None:
+        return "unknown"
     value = small(measured.value, unit)
-    return f"{value} ± {measured.spread:.1%}" if measured.spread else value
+    return f"[bold]{value} ± {measured.spread:.1%}[/]" if measured.spread else f"[bold]{value}[/]"

@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
 import click
@@ -107,15 +107,34 @@ def _bar(*columns: str, quiet: bool) -> Iterator[Progress | None]:
         yield bar
 
 
+Count = Callable[[int, int], None]  # told how many are done, of how many
+
+
 @contextmanager
-def byte_bar(title: str, *, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
-    """A bar over bytes, told how many are done of how many; None where there are no bars."""
-    with _bar(title, "bar", "bytes", "left", quiet=quiet) as bar:
+def _count_bar(*columns: str, quiet: bool) -> Iterator[Count | None]:
+    with _bar(*columns, quiet=quiet) as bar:
         if bar is None:
             yield None
             return
         task = bar.add_task("", total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+        def count(done: int, total: int) -> None:
+            if bar.tasks[task].total is None:
+                # What was there at first says nothing of how long the rest takes.
+                bar.reset(task, completed=done, total=total)
+            bar.update(task, completed=done, total=total)
+
+        yield count
+
+
+def byte_bar(title: str, *, quiet: bool) -> AbstractContextManager[Count | None]:
+    """A bar over bytes; None where there are no bars."""
+    return _count_bar(title, "bar", "bytes", "left", quiet=quiet)
+
+
+def job_bar(*, quiet: bool) -> AbstractContextManager[Count | None]:
+    """A bar over runs; None where there are no bars."""
+    return _count_bar("runs", "count", "bar", "left", " left", quiet=quiet)
 
 
 def progress_text(step: str, job: Job, record: RoundRecord) -> str:
@@ -161,21 +180,3 @@ def round_bar(jobs: Sequence[Job], max_rounds: int, *, quiet: bool) -> Iterator[
     loss = "loss {task.fields[loss]}"
     with _bar(done, "bar", loss, "left", " left", quiet=quiet) as bar:
         yield None if bar is None else RoundBar(bar, jobs, max_rounds)
-
-
-@contextmanager
-def job_bar(*, quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
-    """A bar over runs, told how many are there of how many; None where there are no bars."""
-    with _bar("runs", "count", "bar", "left", " left", quiet=quiet) as bar:
-        if bar is None:
-            yield None
-            return
-        task = bar.add_task("", total=None)
-
-        def count(done: int, total: int) -> None:
-            if bar.tasks[task].total is None:
-                # What was found says nothing of how long the rest takes.
-                bar.reset(task, completed=done, total=total)
-            bar.update(task, completed=done)
-
-        yield count

@@ -56,174 +56,168 @@ def read_request(options: dict[str, Any], plot: str | None) -> Request:
 
     A command with `law_options` needs no bound.
     """
-    from fedplan.core.objective import Objective
-    from fedplan.core.problem import Problem
-
-    collector = Collector()
-    collector.attempt(lambda: check_file(plot))
-    fleet = _read_fleet(options, collector)
-    constraints = _read_limits(options, fleet, collector)
-    prices = _read_prices(options, collector)
-    pilots = _read_pilots(options, fleet, collector)
-    has_bound = options["example"] or any(options[name] is not None for name in _KNOWN)
-    gap, relative_to = 1.0, None
-    knowledge: Knowledge | None
-    if "participation" in options and not has_bound:
-        knowledge = _read_saturation(options, collector)
-    else:
-        knowledge, gap, relative_to = _read_bound(options, fleet, pilots, collector)
-    law = options.get("participation") or ("uniform" if has_bound else "turns")
-    _check_together(options, law, knowledge, constraints, collector, has_bound=has_bound)
-    collector.finish()
-    if fleet is None or knowledge is None or constraints is None:
+    reader = _Reader(options)
+    reader.attempt(lambda: check_file(plot))
+    request = reader.read()
+    reader.finish()
+    if request is None:
         raise AssertionError("a missing part is always a noted problem")
-    weighted = Objective.weighted(options.get("energy_weight") or 0.0)
-    return Request(
-        problem=Problem(
-            fleet=fleet, objective=prices.objective() if prices else weighted, limits=constraints
-        ),
-        knowledge=knowledge,
-        participation=law,
-        pilots=tuple(pilots or ()),
-        target_gap=gap,
-        relative_to=relative_to,
-        prices=prices,
-    )
+    return request
 
 
-def _read_limits(
-    options: dict[str, Any], fleet: Fleet | None, collector: Collector
-) -> Constraints | None:
-    from fedplan.core.constraints import Constraints
+class _Reader(Collector):
+    """Reads the parts of a request one after the other, and notes what is wrong with each."""
 
-    given = {name: options[name] for name in LIMITS if options.get(name) is not None}
-    constraints = collector.attempt(lambda: Constraints(**given))
-    if fleet is not None and constraints is not None:
-        collector.attempt(lambda: constraints.clients_range(len(fleet)))
-    return constraints
+    def __init__(self, options: dict[str, Any]) -> None:
+        super().__init__()
+        self._options = options
+        self._has_bound = options["example"] or any(options[name] is not None for name in _KNOWN)
 
+    def read(self) -> Request | None:
+        """The whole request; None where a part is missing."""
+        from fedplan.core.objective import Objective
+        from fedplan.core.problem import Problem
 
-def _read_prices(options: dict[str, Any], collector: Collector) -> Prices | None:
-    from fedplan.core.objective import Objective, Prices
-
-    weight = options.get("energy_weight")
-    given = {PRICES[name][0]: options[name] for name in PRICES if options.get(name) is not None}
-    if weight is not None:
-        collector.attempt(lambda: Objective.weighted(weight))
-        if given:
-            collector.add("give --energy-weight or prices, not both.")
-    return collector.attempt(lambda: Prices(**given)) if given else None
-
-
-def _check_together(
-    options: dict[str, Any],
-    law: str,
-    knowledge: Knowledge | None,
-    constraints: Constraints | None,
-    collector: Collector,
-    *,
-    has_bound: bool,
-) -> None:
-    """Note what does not go with what."""
-    from fedplan.convergence.bound import Bound
-    from fedplan.planning.making import law_problems
-    from fedplan.planning.steps import steps_range
-    from fedplan.planning.uniform_plan import method_problems
-
-    for name, flag in (("saturation", "--saturation"), ("full_rounds", "--rounds")):
-        if has_bound and options.get(name) is not None:
-            collector.add(f"{flag} is for plans without a bound. Leave one of them out.")
-    problems = [*law_problems(law, options.get("method"), has_bound=has_bound)]
-    if constraints is not None and "method" in options and law == "uniform" and has_bound:
-        problems += method_problems(
-            options["method"],
-            constraints,
-            robust_possible=options["pilots_file"] is not None,
-            regret_quantile=options["regret_quantile"],
+        options = self._options
+        fleet = self._fleet()
+        limits = self._limits(fleet)
+        weight = options.get("energy_weight") or 0.0
+        weighted = self.attempt(lambda: Objective.weighted(weight))
+        prices = self._prices()
+        pilots = self._pilots(fleet)
+        gap, relative_to = 1.0, None
+        knowledge: Knowledge | None
+        if "participation" in options and not self._has_bound:
+            knowledge = self._saturation()
+        else:
+            knowledge, gap, relative_to = self._bound(fleet, pilots)
+        law = options.get("participation") or ("uniform" if self._has_bound else "turns")
+        self._check_together(law, knowledge, limits)
+        if fleet is None or knowledge is None or limits is None or weighted is None:
+            return None
+        objective = prices.objective() if prices else weighted
+        return Request(
+            problem=Problem(fleet=fleet, objective=objective, limits=limits),
+            knowledge=knowledge,
+            participation=law,
+            pilots=tuple(pilots or ()),
+            target_gap=gap,
+            relative_to=relative_to,
+            prices=prices,
         )
-    for problem in problems:
-        collector.add(problem)
-    if isinstance(knowledge, Bound) and constraints is not None:
-        collector.attempt(lambda: steps_range(constraints, knowledge))
 
+    def _fleet(self) -> Fleet | None:
+        from fedplan.planning.example import example_fleet
+        from fedplan.tables import read_fleet
 
-def _read_saturation(options: dict[str, Any], collector: Collector) -> Saturation | None:
-    from fedplan.convergence.saturation import RANGE, ROUNDS, Saturation
+        path, example = self._options["fleet_file"], self._options["example"]
+        if path is None and not example:
+            self.add("--fleet is missing. Give a fleet.csv, or try --example.")
+            return None
+        if path is not None and example:
+            self.add("give --fleet or --example, not both: the example's bound is its own.")
+        return self.attempt(lambda: read_fleet(path)) if path is not None else example_fleet()
 
-    if options["target_gap"] is not None:
-        collector.add("--target-gap goes with --bound: without a bound there is no gap.")
-    rounds = options["full_rounds"]
-    if rounds is not None and not 0 < rounds < float("inf"):
-        collector.add(f"`rounds > 0 and finite` must hold, but got rounds={rounds}.")
-        rounds = None
-    low, high = options["saturation"] or RANGE
-    # With as many steps as the saturation has, all clients need twice the fewest rounds.
-    fewest = ROUNDS if rounds is None else rounds / 2
-    return collector.attempt(lambda: Saturation.within(low, high, rounds=fewest))
+    def _limits(self, fleet: Fleet | None) -> Constraints | None:
+        from fedplan.core.constraints import Constraints
 
+        given = {name: value for name in LIMITS if (value := self._options.get(name)) is not None}
+        limits = self.attempt(lambda: Constraints(**given))
+        if fleet is not None and limits is not None:
+            self.attempt(lambda: limits.clients_range(len(fleet)))
+        return limits
 
-def _read_fleet(options: dict[str, Any], collector: Collector) -> Fleet | None:
-    from fedplan.planning.example import example_fleet
-    from fedplan.tables import read_fleet
+    def _prices(self) -> Prices | None:
+        from fedplan.core.objective import Prices
 
-    path = options["fleet_file"]
-    if path is not None and options["example"]:
-        collector.add("give --fleet or --example, not both: the example's bound is its own.")
-    if path is not None:
-        return collector.attempt(lambda: read_fleet(path))
-    if options["example"]:
-        return example_fleet()
-    collector.add("--fleet is missing. Give a fleet.csv, or try --example.")
-    return None
+        options = self._options
+        given = {PRICES[name][0]: options[name] for name in PRICES if options.get(name) is not None}
+        if given and options["energy_weight"] is not None:
+            self.add("give --energy-weight or prices, not both.")
+        return self.attempt(lambda: Prices(**given)) if given else None
 
+    def _pilots(self, fleet: Fleet | None) -> list[Pilot] | None:
+        from fedplan.tables import read_pilots
 
-def _read_pilots(
-    options: dict[str, Any], fleet: Fleet | None, collector: Collector
-) -> list[Pilot] | None:
-    from fedplan.tables import read_pilots
+        path, num_clients = self._options["pilots_file"], None if fleet is None else len(fleet)
+        if path is None:
+            return None
+        return self.attempt(lambda: read_pilots(path, num_clients=num_clients))
 
-    path, num_clients = options["pilots_file"], None if fleet is None else len(fleet)
-    if path is None:
-        return None
-    return collector.attempt(lambda: read_pilots(path, num_clients=num_clients))
+    def _saturation(self) -> Saturation | None:
+        from fedplan.convergence.saturation import RANGE, ROUNDS, Saturation
 
+        if self._options["target_gap"] is not None:
+            self.add("--target-gap goes with --bound: without a bound there is no gap.")
+        rounds = self._options["full_rounds"]
+        if rounds is not None and not 0 < rounds < float("inf"):
+            self.add(f"`rounds > 0 and finite` must hold, but got rounds={rounds}.")
+            rounds = None
+        low, high = self._options["saturation"] or RANGE
+        # With as many steps as the saturation has, all clients need twice the fewest rounds.
+        fewest = ROUNDS if rounds is None else rounds / 2
+        return self.attempt(lambda: Saturation.within(low, high, rounds=fewest))
 
-def _read_bound(
-    options: dict[str, Any],
-    fleet: Fleet | None,
-    pilots: list[Pilot] | None,
-    collector: Collector,
-) -> tuple[Bound | Estimate | None, float, str | None]:
-    from fedplan.convergence.bound import Bound, target_gap_problems
-    from fedplan.convergence.estimation import estimate_bound
-    from fedplan.convergence.pilots import DESCENT
-    from fedplan.planning.example import EXAMPLE_BOUND
+    def _bound(
+        self, fleet: Fleet | None, pilots: list[Pilot] | None
+    ) -> tuple[Bound | Estimate | None, float, str | None]:
+        """The bound, the gap it is planned for, and what rounds are relative to."""
+        from fedplan.convergence.bound import Bound, target_gap_problems
+        from fedplan.convergence.estimation import estimate_bound
+        from fedplan.convergence.pilots import DESCENT
+        from fedplan.planning.example import EXAMPLE_BOUND
 
-    given = [name for name in _KNOWN if options[name] is not None]
-    if len(given) > 1 or not (given or options["example"]):
-        collector.add("give exactly one of --ratio, --bound and --pilots (or try --example).")
-        return None, 1.0, None
-    gap = options["target_gap"]
-    if gap is not None and options["bound"] is None:
-        collector.add("--target-gap goes with --bound: the others are in relative units.")
-    for problem in target_gap_problems(gap) if gap is not None else []:
-        collector.add(problem)
-    if options["ratio"] is not None:
-        bound = collector.attempt(lambda: Bound.from_ratio(options["ratio"]))
-        return bound, 1.0, _RELATIVE
-    if options["bound"] is not None:
-        parsed = collector.attempt(lambda: parse_bound(options["bound"]))
-        return parsed, 1.0 if gap is None else gap, None if gap else "a target gap of 1"
-    if options["pilots_file"] is None:
-        return EXAMPLE_BOUND, 1.0, _RELATIVE
-    if pilots is None or fleet is None:
-        return None, 1.0, None
-    # The paper's method is the whole of Algorithm 2, its averaging over pairs included.
-    how: Method = "pairwise" if options.get("method") == "paper" else "joint"
-    estimate = collector.attempt(lambda: estimate_bound(pilots, len(fleet), method=how))
-    if estimate is not None and not estimate.success:
-        collector.add(f"there is no bound to plan with. {estimate.message}")
-    return estimate, 1.0, DESCENT
+        options = self._options
+        given = [name for name in _KNOWN if options[name] is not None]
+        if len(given) > 1 or not (given or options["example"]):
+            self.add("give exactly one of --ratio, --bound and --pilots (or try --example).")
+            return None, 1.0, None
+        gap, ratio, text = options["target_gap"], options["ratio"], options["bound"]
+        if gap is not None and text is None:
+            self.add("--target-gap goes with --bound: the others are in relative units.")
+        for problem in target_gap_problems(gap) if gap is not None else []:
+            self.add(problem)
+        if ratio is not None:
+            return self.attempt(lambda: Bound.from_ratio(ratio)), 1.0, _RELATIVE
+        if text is not None:
+            parsed = self.attempt(lambda: parse_bound(text))
+            return parsed, 1.0 if gap is None else gap, None if gap else "a target gap of 1"
+        if options["pilots_file"] is None:
+            return EXAMPLE_BOUND, 1.0, _RELATIVE
+        if pilots is None or fleet is None:
+            return None, 1.0, None
+        # The paper's method is the whole of Algorithm 2, its averaging over pairs included.
+        how: Method = "pairwise" if options.get("method") == "paper" else "joint"
+        estimate = self.attempt(lambda: estimate_bound(pilots, len(fleet), method=how))
+        if estimate is not None and not estimate.success:
+            self.add(f"there is no bound to plan with. {estimate.message}")
+        return estimate, 1.0, DESCENT
+
+    def _check_together(
+        self, law: str, knowledge: Knowledge | None, limits: Constraints | None
+    ) -> None:
+        """Note what does not go with what."""
+        from fedplan.convergence.bound import Bound
+        from fedplan.planning.making import law_problems
+        from fedplan.planning.steps import steps_range
+        from fedplan.planning.uniform_plan import method_problems
+
+        options, has_bound = self._options, self._has_bound
+        for name, flag in (("saturation", "--saturation"), ("full_rounds", "--rounds")):
+            if has_bound and options.get(name) is not None:
+                self.add(f"{flag} is for plans without a bound. Leave one of them out.")
+        problems = law_problems(law, options.get("method"), has_bound=has_bound)
+        if limits is not None and "method" in options and law == "uniform" and has_bound:
+            problems += method_problems(
+                options["method"],
+                limits,
+                robust_possible=options["pilots_file"] is not None,
+                regret_quantile=options["regret_quantile"],
+            )
+        for problem in problems:
+            self.add(problem)
+        if isinstance(knowledge, Bound) and limits is not None:
+            self.attempt(lambda: steps_range(limits, knowledge))
 
 
 def parse_bound(text: str) -> Bound:

@@ -2,38 +2,44 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, replace
+from math import isfinite
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from fedplan.cli.outcome import outcome_json, print_outcome
-from fedplan.cli.output import check_file, draw, print_json, say_at_the_end
-from fedplan.cli.progress import step_bar
-from fedplan.cli.training import (
-    Asked,
-    asks,
-    check_runner,
-    compile_kernels,
-    needed_keys,
-    on_federation,
-    runner_options,
+from fedplan.cli import text
+from fedplan.cli.output import (
+    Facts,
+    Table,
+    check_file,
+    draw,
+    print_result,
+    say_at_the_end,
+    table_of,
 )
+from fedplan.cli.progress import step_bar
+from fedplan.cli.training import Asked, asks, compile_kernels
 
 if TYPE_CHECKING:
+    from fedplan.core.course import Decision
+    from fedplan.core.records import RunRecord
     from fedplan.figures import Figure
+    from fedplan.figures.study import Totals
+    from fedplan.store import Store
     from fedplan.studies.experiment import Experiment
-    from fedplan.studies.outcome import Outcome
+    from fedplan.studies.outcome import Forecast, Outcome
 
+_MOST_DECISIONS = 12  # lines of the table: of more, the first and the last
 _REPORTS = (".md", ".html")
 _EXIT_CODES = {"reached": 0, "infeasible": 3}
 
 
 @click.command()
-@asks(default="demo")
-@runner_options
+@asks(default="demo", runners=True)
 @click.option("--report", metavar="FILE", help="Also write it all down: .md or .html.")
-def run(asked: Asked, runner: str, federation: str | None, report: str | None) -> None:
+def run(asked: Asked, report: str | None) -> None:
     """Train a study to its target at the lowest cost, learning from every round.
 
     Training starts at once: groups of devices of like speed take turns, and the rounds themselves
@@ -65,32 +71,26 @@ def run(asked: Asked, runner: str, federation: str | None, report: str | None) -
     from fedplan.studies.study_file import read_study
 
     study = asked.read(
-        lambda: read_study(asked.study, asked.overrides, required=needed_keys(runner)),
-        lambda: check_runner(runner, federation),
+        lambda: read_study(asked.study, asked.overrides, required=asked.required),
         lambda: check_file(report, _REPORTS),
     )
-    choose_course(study, live=federation is not None)
+    choose_course(study, live=asked.federation is not None)
 
     from fedplan.studies.workflow import recall_study, run_study
 
-    experiment = asked.build(study, federation=federation)
-    if federation is not None:
-        experiment, outcome = on_federation(asked, experiment, federation, recall_study)
-    else:
-        with asked.open_store() as store:
-            compile_kernels(experiment, quiet=asked.quiet)
-            with step_bar(quiet=asked.quiet) as progress:
-                outcome = run_study(experiment, store, report=progress)
+    def simulate(experiment: Experiment, store: Store) -> Outcome:
+        compile_kernels(experiment, quiet=asked.quiet)
+        with step_bar(quiet=asked.quiet) as progress:
+            return run_study(experiment, store, report=progress)
+
+    experiment, outcome = asked.train(study, simulate, recall_study)
     draw(asked.plot, lambda: _figure(experiment, outcome), otherwise="there is no loss to draw")
     if report is not None:
         _write_report(experiment, outcome, report, asked)
         say_at_the_end(f"Written: {report}")
-    if asked.output_format == "json":
-        print_json({**outcome_json(experiment, outcome), "report": report})
-    else:
-        print_outcome(experiment, outcome)
-    if code := _EXIT_CODES.get(outcome.status, 1):
-        raise click.exceptions.Exit(code)
+    document = {**_as_json(experiment, outcome), "report": report}
+    code = _EXIT_CODES.get(outcome.status, 1)
+    print_result(asked.output_format, document, _blocks(experiment, outcome), code=code)
 
 
 def _figure(experiment: Experiment, outcome: Outcome) -> Figure | None:
@@ -115,3 +115,153 @@ def _write_report(experiment: Experiment, outcome: Outcome, path: str, asked: As
 
     with draft_of(path) as draft:
         draft.write_text(report_text(experiment, outcome, picture=asked.plot), encoding="utf-8")
+
+
+def _as_json(experiment: Experiment, outcome: Outcome) -> dict[str, Any]:
+    """The whole outcome, but for its rounds."""
+    from fedplan.studies.cells import RunSummary
+    from fedplan.studies.outcome import runs_within
+
+    measured, all_in = outcome.measured, outcome.all_in
+    runs = () if measured is None else measured.runs
+    limits = experiment.constraints
+    return {
+        "success": outcome.success,
+        "status": outcome.status,
+        "study": experiment.study.name,
+        "plan": _plan_json(outcome),
+        "course": _course_json(runs[0]) if runs else None,
+        "predicted": outcome.forecast and _predicted_json(outcome.forecast),
+        "measured": measured
+        and {
+            "reached": measured.reached,
+            "rounds": measured.rounds,
+            "rounds_sd": measured.rounds_sd,
+            **asdict(measured.bill),
+            "as_predicted": outcome.as_predicted,
+            "runs": [{**asdict(RunSummary.of(one)), "course": _course_json(one)} for one in runs],
+        },
+        "limits": {
+            name: {"limit": getattr(limits, name), "runs_within": count if runs else None}
+            for name, count in runs_within(limits, runs).items()
+        },
+        "pilots": [asdict(RunSummary.of(one)) for one in outcome.pilots],
+        "bill": {
+            "unit": experiment.objective.unit,
+            "all_in": all_in and asdict(all_in),
+            "pilots": asdict(outcome.pilots_bill),
+            "training": measured and asdict(measured.bill),
+            "pilots_share": outcome.pilots_share,
+        },
+        "alternatives": [
+            {"name": other.name, **asdict(other.prediction)} for other in outcome.alternatives
+        ],
+        "message": outcome.message,
+    }
+
+
+def _plan_json(outcome: Outcome) -> dict[str, Any] | None:
+    from fedplan.studies.workflow import plan_step
+
+    if outcome.setting is None:
+        return None
+    step = plan_step(outcome)
+    law = {"law": step.pop("participation"), "groups": step.pop("groups")}
+    return {"participation": law, **step}
+
+
+def _course_json(run: RunRecord) -> list[dict[str, Any]]:
+    """What was decided in a run, and from which round on it held."""
+    from fedplan.studies.outcome import decisions_of
+
+    return [
+        {
+            "round": one.round,
+            "participation": one.participation,
+            "local_steps": one.local_steps,
+            "saturation": one.saturation,
+            "predicted_rounds": one.expected_rounds,
+            "interval": one.interval,
+        }
+        for one in decisions_of(run)
+    ]
+
+
+def _predicted_json(expected: Forecast) -> dict[str, Any]:
+    totals = {"rounds": expected.rounds, **asdict(expected.bill)}
+    return totals | {f"{name}_interval": expected.interval_of(v) for name, v in totals.items()}
+
+
+def _blocks(experiment: Experiment, outcome: Outcome) -> Iterator[Facts | Table | str]:
+    """What was trained, what was decided, the bill, and the message."""
+    from fedplan.studies.outcome import decisions_of
+
+    setting = outcome.setting
+    made = () if outcome.measured is None else decisions_of(outcome.measured.runs[0])
+    facts = [("study", text.study_in_words(experiment)), ("course", outcome.course)]
+    if setting is not None:
+        law, groups = setting.participation.law, len(outcome.groups)
+        clients = experiment.num_clients
+        facts.append(text.who_trains(law, setting.clients_per_round, groups, clients))
+        if len(made) < 2:
+            facts.append(("local steps", f"[bold]{setting.local_steps:,}[/]"))
+    yield Facts(facts)
+    if len(made) > 1:
+        yield _decisions(made)
+    totals = ("rounds", "time", "energy", f"cost ({experiment.objective.unit})")
+    yield Table(("", *totals), _bill(experiment, outcome), left=("",), whole=totals)
+    yield outcome.message
+
+
+def _decisions(made: Sequence[Decision]) -> Table:
+    """What the first run's course decided."""
+    columns: dict[str, str | Callable[[Decision], Any]] = {
+        "from round": "round",
+        "groups": "groups",
+        "local steps": "local_steps",
+        "saturation": lambda one: _rounded(one.saturation, "-"),
+    }
+    if any(one.expected_rounds for one in made):
+        columns["rounds expected"] = _expected
+    table = table_of(made, columns)
+    rows = [*table.rows]
+    if len(rows) > _MOST_DECISIONS:
+        half = _MOST_DECISIONS // 2
+        rows = [*rows[:half], ("...",), *rows[-half:]]
+    return Table(table.head, rows)
+
+
+def _rounded(value: float | None, otherwise: str) -> str:
+    return f"{value:,.0f}" if value is not None and isfinite(value) else otherwise
+
+
+def _expected(one: Decision) -> str:
+    """Rounds that a training was expected to take in all, and between which two."""
+    if one.expected_rounds is None:
+        return "-"
+    rounds, *ends = (_rounded(v, "never") for v in (one.expected_rounds, *(one.interval or ())))
+    return f"{rounds} ({' to '.join(ends)})" if ends else rounds
+
+
+def _bill(experiment: Experiment, outcome: Outcome) -> Iterator[tuple[str, ...]]:
+    """Pilots, forecast, training and the whole bill, beside what others would have cost."""
+    from fedplan.studies.figures import paid_lines
+    from fedplan.studies.outcome import Bill
+
+    def row(name: str, rounds: float, paid: Totals) -> tuple[str, ...]:
+        totals = text.seconds(paid.time_s), text.joules(paid.energy_j), text.amount(paid.cost)
+        return name, text.amount(rounds), *totals
+
+    for pilot in outcome.pilots:
+        setting = f"{pilot.clients_per_round:,} clients, {pilot.local_steps:,} steps"
+        yield row(f"pilot: {setting}", pilot.num_rounds, Bill.of([pilot], experiment.objective))
+    if (expected := outcome.forecast) is not None:
+        totals = {"rounds": expected.rounds, **asdict(expected.bill)}
+        ends = {name: expected.interval_of(total) for name, total in totals.items()}
+        between = (" to ".join(text.in_words(v, name) for v in pair) for name, pair in ends.items())
+        yield "training, foretold", *between
+    for line in paid_lines(outcome):
+        yield row(line.name, line.rounds, line.totals)
+    for other in outcome.alternatives:
+        found = other.prediction
+        yield row(f"expected: {other.name}", found.expected_rounds, found)

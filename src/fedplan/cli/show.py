@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from fedplan.cli import text
-from fedplan.cli.decided import decided
 from fedplan.cli.options import store_options
-from fedplan.cli.output import console, print_facts, print_json, print_table
-from fedplan.cli.stored import flat, local_time, one_stored, open_stored, short
-from fedplan.cli.study_runs import ended_by, runs_of_experiment, runs_of_study
+from fedplan.cli.output import Facts, Table, print_result, table_of
+from fedplan.cli.stored import one_stored, open_stored
+from fedplan.cli.study_runs import runs_of_experiment, runs_of_study
+from fedplan.cli.text import flat, in_words, local_time, short
 
 if TYPE_CHECKING:
-    from fedplan.store import ExperimentEntry, RunEntry, StudyEntry
+    from fedplan.store import ExperimentEntry, StudyEntry
 
 _OPEN = ("-", "Infinity")  # of a key that is not given, and of a limit that is none
 
@@ -49,13 +48,13 @@ def list_(store_url: str, output_format: str) -> None:
             }
             for study, differs in zip(entries, _differences(entries), strict=True)
         ]
-    if output_format == "json":
-        listed = [asdict(one) for one in experiments]
-        print_json({"success": True, "store": store_url, "studies": studies, "experiments": listed})
-    elif not experiments:
-        click.echo(f"Nothing is stored in {store_url} yet.")
-    else:
-        _print_list(studies, experiments)
+    document = {
+        "success": True,
+        "store": store_url,
+        "studies": studies,
+        "experiments": [asdict(one) for one in experiments],
+    }
+    print_result(output_format, document, _listed(document))
 
 
 def _differences(studies: list[StudyEntry]) -> Iterator[dict[str, str]]:
@@ -73,38 +72,28 @@ def _differences(studies: list[StudyEntry]) -> Iterator[dict[str, str]]:
         }
 
 
-def _print_list(studies: list[dict[str, Any]], experiments: list[ExperimentEntry]) -> None:
-    from rich.markup import escape
-
-    if studies:
-        rows = (
-            (
-                escape(study["name"]),
-                short(study["fingerprint"]),
-                short(study["experiment"]),
-                escape(" ".join(f"{k}={v}" for k, v in study["differs"].items()) or "-"),
-                escape(", ".join(study["steps"]) or "-"),
-                f"{study['num_runs']:,}",
-                local_time(study["created"]),
-            )
-            for study in studies
-        )
-        names = ("study", "id", "experiment", "differs by", "decided", "runs", "made")
-        left = {*names} - {"runs"}
-        print_table(names, rows, left=left, whole=("id", "experiment", "made"), below=False)
-        click.echo()
-    made = (
-        (
-            short(one.fingerprint),
-            f"{one.num_runs:,}",
-            local_time(one.created),
-            escape(" ".join(f"{k.rpartition('.')[2]}={v}" for k, v in flat(one.settings))),
-        )
-        for one in experiments
-    )
-    head = ("experiment", "runs", "made", "settings")
-    left = {*head} - {"runs"}
-    print_table(head, made, left=left, whole=head[:3], below=False)
+def _listed(document: dict[str, Any]) -> Iterator[Table | str]:
+    if not document["experiments"]:
+        yield f"Nothing is stored in {document['store']} yet."
+        return
+    if document["studies"]:
+        columns = {
+            "study": "name",
+            "id": "fingerprint",
+            "experiment": "experiment",
+            "differs by": "differs",
+            "decided": "steps",
+            "runs": "num_runs",
+            "made": "created",
+        }
+        yield table_of(document["studies"], columns, whole=("id", "experiment", "made"))
+    columns = {
+        "experiment": "fingerprint",
+        "runs": "num_runs",
+        "made": "created",
+        "settings": "settings",
+    }
+    yield table_of(document["experiments"], columns, whole=("experiment", "runs", "made"))
 
 
 @click.command()
@@ -131,66 +120,115 @@ def show(name: str, with_runs: bool, store_url: str, output_format: str) -> None
             runs = runs_of_study(store, entry, store.experiments())
         else:
             runs = runs_of_experiment(store, entry, store.studies())
-    if output_format == "json":
-        listed = [{**run.to_dict(), "made_for": role or None} for run, role in runs]
-        print_json(
-            {"success": True, **known, "num_runs": len(runs), "runs": listed if with_runs else None}
-        )
-    else:
-        _print_facts(entry, known, len(runs))
-        if with_runs and runs:
-            _print_runs(runs)
+    listed = [{**run.to_dict(), "made_for": role or None} for run, role in runs]
+    shown = listed if with_runs else None
+    document = {"success": True, **known, "num_runs": len(runs), "runs": shown}
+    print_result(output_format, document, _shown(entry, document))
 
 
-def _print_facts(
-    entry: StudyEntry | ExperimentEntry, known: Mapping[str, Any], num_runs: int
-) -> None:
+def _shown(
+    entry: StudyEntry | ExperimentEntry, document: dict[str, Any]
+) -> Iterator[Facts | Table]:
     from rich.markup import escape
 
     facts = [("experiment", f"[bold]{short(entry.fingerprint)}[/]")]
-    made = local_time(entry.created)
-    if "name" in known:
+    made, num_runs = local_time(entry.created), document["num_runs"]
+    if "name" in document:
         facts = [
-            ("study", f"[bold]{escape(known['name'])}[/] ({short(entry.fingerprint)})"),
-            ("experiment", short(known["experiment"]["fingerprint"])),
+            ("study", f"[bold]{escape(document['name'])}[/] ({short(entry.fingerprint)})"),
+            ("experiment", short(document["experiment"]["fingerprint"])),
         ]
-        made += ", with " + ", ".join(f"{name} {one}" for name, one in known["versions"].items())
+        made += ", with " + ", ".join(f"{name} {one}" for name, one in document["versions"].items())
     others = f" (its experiment has {entry.num_runs:,})" if entry.num_runs > num_runs else ""
-    print_facts([*facts, ("made", made), ("runs", f"{num_runs:,}{others}")])
-    for title, lines in (
-        ("configuration", flat(known.get("configuration", {}))),
-        ("settings", flat(known.get("settings", {}))),
-        ("decided", decided(known.get("steps", {}))),
-    ):
-        if rows := [(f"  {escape(key)}", escape(value)) for key, value in lines]:
-            console().print(f"\n{title}")
-            print_facts(rows)
+    yield Facts([*facts, ("made", made), ("runs", f"{num_runs:,}{others}")])
+    for title, lines in {
+        "configuration": flat(document.get("configuration", {})),
+        "settings": flat(document.get("settings", {})),
+        "decided": decided(document.get("steps", {})),
+    }.items():
+        if rows := [(escape(key), escape(value)) for key, value in lines]:
+            yield Facts(rows, title=title)
+    if document["runs"]:
+        yield _runs(document["runs"])
 
 
-def _print_runs(made: list[tuple[RunEntry, str]]) -> None:
-    runs = [run for run, _ in made]
-    columns: dict[str, Callable[[RunEntry], str]] = {
-        "K": lambda run: text.count(run.clients_per_round),
-        "E": lambda run: f"{run.local_steps:,}",
-        "seed": lambda run: str(run.seed),
-        "rounds": lambda run: f"{run.num_rounds:,}",
-        "final loss": lambda run: "-" if run.final_loss is None else f"{run.final_loss:.4g}",
-    }
-    if any(run.groups for run in runs):
-        columns["groups"] = lambda run: text.count(run.groups)
-    if any(run.time_s for run in runs):
-        columns["time"] = lambda run: text.seconds(run.time_s)
-    if any(run.energy_j for run in runs):
-        columns["energy"] = lambda run: text.joules(run.energy_j)
-    last = ("participation", "course", "made for", "ended by")
-    rows = (
-        (
-            *(shown(run) for shown in columns.values()),
-            run.law,
-            run.course,
-            role or "-",
-            ended_by(run, role),
-        )
-        for run, role in made
+def _runs(runs: list[dict[str, Any]]) -> Table:
+    optional = {"groups": "groups", "time": "time_s", "energy": "energy_j"}
+    return table_of(
+        runs,
+        {
+            "K": "clients_per_round",
+            "E": "local_steps",
+            "seed": "seed",
+            "rounds": "num_rounds",
+            "final loss": "final_loss",
+            **{name: key for name, key in optional.items() if any(run[key] for run in runs)},
+            "participation": "participation",
+            "course": "course",
+            "made for": lambda run: run["made_for"] or "-",
+            "ended by": _ended_by,
+        },
     )
-    print_table((*columns, *last), rows, left=last)
+
+
+def _ended_by(run: dict[str, Any]) -> str:
+    """What a run ended by; a pilot's target is a loss of its own, above that of the study."""
+    is_own = (run["made_for"], run["status"]) == ("pilot", "target")
+    return "its own loss" if is_own else str(run["status"])
+
+
+def decided(steps: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Every step as lines: its name at the first, and what was decided.
+
+    >>> list(decided({"training": {"reached": 2, "of": 5}, "mine": {"a": [1, 2]}, "none": None}))
+    [('training', '2 of 5 runs reached the target'), ('mine', 'a [1, 2]'), ('none', '-')]
+    """
+    for name, value in steps.items():
+        try:
+            lines = list(_words(name, value))
+        except (AttributeError, KeyError, TypeError, ValueError):
+            lines = []  # of somebody's own making, with a name that fedplan uses too
+        if not lines and isinstance(value, Mapping) and value:
+            lines = [f"{key} {line}" for key, line in flat(value)]
+        for place, line in enumerate(lines or [line for _, line in flat({name: value})]):
+            yield ("" if place else name), line
+
+
+def _words(name: str, step: Any) -> Iterator[str]:
+    """A step of fedplan's own in words; nothing of any other."""
+    if name == "pilots":
+        for run in step:
+            parts = {"final_loss": "loss {}", "time_s": "{}", "energy_j": "{}"}
+            totals = ", ".join(form.format(in_words(run[key], key)) for key, form in parts.items())
+            yield f"{_setting(run)}, seed {run['seed']}: {run['rounds']:,} rounds, {totals}"
+    elif name == "plan":
+        course = step.get("course", "fixed")
+        yield _setting(step) if course == "fixed" else f"{course}: begins with {_setting(step)}"
+        if why := step.get("why"):
+            yield why
+    elif name == "training":
+        yield f"{step['reached']:,} of {step['of']:,} runs reached the target"
+    elif name == "sweep" and (best := step["best"]) is None:
+        yield "no setting reached the target with every seed"
+    elif name == "sweep":
+        cost, rounds, time, energy = (
+            in_words(best[key], key) for key in ("cost", "rounds", "time_s", "energy_j")
+        )
+        yield f"{_setting(best)} cost least: {cost}, in {rounds} rounds, {time}, {energy}"
+    elif name == "profile":
+        yield f"{len(step['clients']):,} devices, by {len(step['observations']):,} observations"
+    elif name == "clients":
+        yield ", ".join(step)
+    elif name == "plans":
+        for begun, clients, steps in step:
+            yield f"after round {begun:,}: {clients:,} clients, {steps:,} steps"
+
+
+def _setting(values: Mapping[str, Any]) -> str:
+    law, clients = values.get("participation", "uniform"), values["clients_per_round"]
+    if clients is None:
+        groups = values["groups"]  # each one's costs, or only how many
+        who = f"{groups if isinstance(groups, int) else len(groups):,} groups"
+    else:
+        who = f"{clients:,} clients" if law == "uniform" else f"{clients:,} clients ({law})"
+    return f"{who}, {values['local_steps']:,} steps"

@@ -5,25 +5,24 @@ from __future__ import annotations
 import statistics
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from fedplan.cli import text
-from fedplan.cli.output import draw, print_facts, print_json, print_table, print_text
+from fedplan.cli.output import Facts, Table, draw, print_result, table_of
 from fedplan.cli.progress import round_bar
 from fedplan.cli.training import Asked, asks, compile_kernels
 
 if TYPE_CHECKING:
     from fedplan.core.records import RunRecord
+    from fedplan.core.setting import Setting
     from fedplan.figures import Figure
     from fedplan.studies.experiment import Experiment
 
 _MOST_ROWS = 12  # seeds up to which each has a row of its own
 _NEEDED = ("clients-per-round", "local-steps")
-# How to find something of a run, and how to write it.
-Column = tuple[Callable[["RunRecord"], float | None], Callable[[float], str]]
 
 
 @click.command()
@@ -50,15 +49,11 @@ def simulate(asked: Asked) -> None:
     experiment = asked.build(study)
     compile_kernels(experiment, quiet=asked.quiet)
     runs, steps_per_second = _run(experiment, quiet=asked.quiet)
-    message = _message(experiment, runs)
+    document = _as_json(experiment, runs, steps_per_second)
+    message = document["message"]
     draw(asked.plot, lambda: _figure(experiment, runs, message), otherwise="no run has a round")
-    if asked.output_format == "json":
-        print_json(_as_json(experiment, runs, steps_per_second, message))
-    else:
-        _print(experiment, runs, steps_per_second)
-        print_text(message)
-    if not _sound(runs):
-        raise click.exceptions.Exit(1)
+    blocks = _blocks(experiment, runs[0].setting, document)
+    print_result(asked.output_format, document, blocks, code=0 if document["success"] else 1)
 
 
 def _run(experiment: Experiment, *, quiet: bool) -> tuple[list[RunRecord], float]:
@@ -103,13 +98,13 @@ def _message(experiment: Experiment, runs: Sequence[RunRecord]) -> str:
 
     parts = []
     if count["target"]:
-        rounds = _spread([run.num_rounds for run in runs if run.status == "target"], text.amount)
+        rounds = _spread([run.num_rounds for run in runs if run.status == "target"])
         parts.append(f"{who('target')} reached the loss {stop.target_loss:g}, in {rounds} rounds.")
     elif stop.target_loss is not None:
         parts.append(f"No run reached the loss {stop.target_loss:g}.")
     else:
         finals = [loss for run in _sound(runs) if (loss := run.final_loss) is not None]
-        parts += [f"The final loss is {_spread(finals, _loss)}."] if finals else []
+        parts += [f"The final loss is {_spread(finals)}."] if finals else []
     limits = {
         "rounds": f"{stop.max_rounds:,} rounds (rounds)",
         "time": f"{text.seconds(stop.max_time_s)} (max-time-s)",
@@ -129,7 +124,7 @@ def _message(experiment: Experiment, runs: Sequence[RunRecord]) -> str:
 
 
 def _as_json(
-    experiment: Experiment, runs: Sequence[RunRecord], steps_per_second: float, message: str
+    experiment: Experiment, runs: Sequence[RunRecord], steps_per_second: float
 ) -> dict[str, Any]:
     priced = experiment.fleet is not None
     training, setting = experiment.study.training, runs[0].setting
@@ -157,73 +152,48 @@ def _as_json(
             for run in runs
         ],
         "local_steps_per_second": steps_per_second,
-        "message": message,
+        "message": _message(experiment, runs),
     }
 
 
-def _loss(value: float) -> str:
-    return f"{value:.4g}"
+def _spread(values: Sequence[float], name: str = "") -> str:
+    """Mean and standard deviation of values of this name, as far as there are any.
 
-
-def _spread(values: Sequence[float], shown: Callable[[float], str]) -> str:
-    """Mean and standard deviation, as far as there are any.
-
-    >>> _spread([1.0, 2.0, 3.0], text.amount), _spread([4.0], _loss), _spread([], _loss)
-    ('2 ± 1', '4', '-')
+    >>> _spread([1.0, 2.0, 3.0]), _spread([4.0], "time_s"), _spread([])
+    ('2 ± 1', '4 s', '-')
     """
     if not values:
         return "-"
-    mean = shown(statistics.fmean(values))
+    mean = text.in_words(statistics.fmean(values), name)
     if len(values) == 1:
         return mean
-    return f"{mean} ± {shown(float(f'{statistics.stdev(values):.2g}'))}"
+    return f"{mean} ± {text.in_words(float(f'{statistics.stdev(values):.2g}'), name)}"
 
 
-def _columns(experiment: Experiment) -> dict[str, Column]:
-    """What the table shows of a run."""
-    columns: dict[str, Column] = {
-        "rounds": (lambda run: run.num_rounds, text.amount),
-        "final loss": (lambda run: run.final_loss, _loss),
-    }
-    if experiment.fleet is not None:
-        columns["time"] = (lambda run: run.time_s, text.seconds)
-        if experiment.fleet.mean("step_energy_j") or experiment.fleet.mean("comm_energy_j"):
-            columns["energy"] = (lambda run: run.energy_j, text.joules)
-    return columns
-
-
-def _print(experiment: Experiment, runs: Sequence[RunRecord], steps_per_second: float) -> None:
-    columns = _columns(experiment)
-    print_facts(_facts(experiment, runs, columns, steps_per_second))
-    if 1 < len(runs) <= _MOST_ROWS:
-        rows = (
-            (
-                str(run.seed),
-                *(
-                    "-" if (v := find(run)) is None else shown(v)
-                    for find, shown in columns.values()
-                ),
-                run.status,
-            )
-            for run in runs
-        )
-        print_table(("seed", *columns, "ended by"), rows, left=("ended by",))
-
-
-def _facts(
-    experiment: Experiment,
-    runs: Sequence[RunRecord],
-    columns: dict[str, Column],
-    steps_per_second: float,
-) -> Iterator[tuple[str, str]]:
-    study, setting = experiment.study, runs[0].setting
-    yield "study", f"{study.name}: {experiment.data_name}, {study.task.model}"
+def _blocks(
+    experiment: Experiment, setting: Setting, document: dict[str, Any]
+) -> Iterator[Facts | Table | str]:
+    """The document as a terminal shows it."""
+    runs, fleet = document["runs"], experiment.fleet
+    columns = {"rounds": "rounds", "final loss": "final_loss"}
+    if fleet is not None:
+        columns["time"] = "time_s"
+        if fleet.mean("step_energy_j") or fleet.mean("comm_energy_j"):
+            columns["energy"] = "energy_j"
     law, clients = setting.participation.law, experiment.num_clients
-    yield text.who_trains(law, setting.clients_per_round, setting.groups, clients)
-    yield "local steps", f"{setting.local_steps:,}"
-    for name, (find, shown) in columns.items():
-        values = [value for run in _sound(runs) if (value := find(run)) is not None]
-        yield name, f"[bold]{_spread(values, shown)}[/]"
-    statuses = Counter(run.status for run in runs)
-    yield "ended by", ", ".join(f"{name} ({count})" for name, count in statuses.items())
-    yield "speed", f"{text.amount(steps_per_second)} local steps/s"
+    facts = [
+        ("study", text.study_in_words(experiment)),
+        text.who_trains(law, setting.clients_per_round, setting.groups, clients),
+        ("local steps", f"{setting.local_steps:,}"),
+    ]
+    for name, key in columns.items():
+        found = (run[key] for run in runs if run["status"] != "diverged")
+        values = [value for value in found if value is not None]
+        facts.append((name, f"[bold]{_spread(values, key)}[/]"))
+    ends = Counter(run["status"] for run in runs)
+    facts.append(("ended by", ", ".join(f"{name} ({count})" for name, count in ends.items())))
+    speed = text.amount(document["local_steps_per_second"])
+    yield Facts([*facts, ("speed", f"{speed} local steps/s")])
+    if 1 < len(runs) <= _MOST_ROWS:
+        yield table_of(runs, {"seed": "seed", **columns, "ended by": "status"})
+    yield document["message"]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import datetime
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
@@ -13,13 +11,12 @@ import click
 
 from fedplan.cli.options import Command, stack, store_options
 from fedplan.cli.output import check_file, draw, print_json
+from fedplan.cli.text import short
 from fedplan.errors import Collector, InputError, InputProblem
 
 if TYPE_CHECKING:
     from fedplan.store import ExperimentEntry, Store, StudyEntry
     from fedplan.studies.stored import Recalled
-
-_DIGITS = 12
 
 
 def open_stored(url: str) -> Store:
@@ -73,31 +70,6 @@ def find_stored(store: Store, name: str, url: str) -> StudyEntry | ExperimentEnt
         f"there is no study or experiment {name!r} in {url}.{hint} `fedplan list` shows what there "
         "is; --store says where."
     )
-
-
-def flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Nested settings as lines.
-
-    >>> list(flat({"task": {"data": "mnist", "seeds": [1, 2]}, "rounds": None}))
-    [('task.data', 'mnist'), ('task.seeds', '[1, 2]'), ('rounds', '-')]
-    """
-    for key, value in values.items():
-        if isinstance(value, Mapping) and value:
-            yield from flat(value, f"{prefix}{key}.")
-        elif value is None:
-            yield f"{prefix}{key}", "-"
-        else:
-            yield f"{prefix}{key}", value if isinstance(value, str) else json.dumps(value)
-
-
-def short(fingerprint: str) -> str:
-    """As much of a fingerprint as tells it from others."""
-    return fingerprint[:_DIGITS]
-
-
-def local_time(created: str) -> str:
-    """A stored moment, by the clock on the wall."""
-    return datetime.fromisoformat(created).astimezone().strftime("%Y-%m-%d %H:%M")
 
 
 def _written(help_: str, **default: Any) -> Callable[[Command], Command]:

@@ -53,11 +53,6 @@ def runs_of_experiment(
     return [(run, roles.get(_key(run), "")) for run in store.runs(experiment.settings)]
 
 
-def ended_by(run: RunEntry, role: str) -> str:
-    """What a run ended by; a pilot's target is a loss of its own, above that of the study."""
-    return "its own loss" if (role, run.status) == ("pilot", "target") else run.status
-
-
 def _has_file(study: StudyEntry) -> bool:
     """Whether it was begun from a study file, and so has the tables and steps of one."""
     return {"task", "training"} <= study.configuration.keys()

@@ -5,26 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from fedplan.cli import text
-from fedplan.cli.output import check_file, draw, print_facts, print_json, print_table, print_text
+from fedplan.cli.output import Facts, Table, check_file, draw, print_result
 from fedplan.cli.progress import job_bar
-from fedplan.cli.training import (
-    Asked,
-    asks,
-    check_runner,
-    compile_kernels,
-    needed_keys,
-    on_federation,
-    runner_options,
-)
+from fedplan.cli.training import Asked, asks, compile_kernels
 from fedplan.errors import InputError
 
 if TYPE_CHECKING:
-    from fedplan.figures import Figure
     from fedplan.store import Store
     from fedplan.studies.archive import Engine
     from fedplan.studies.cells import Cell
@@ -36,7 +27,7 @@ _MOST_COLUMNS = 10  # of the matrix side by side; more go below
 
 
 @click.command()
-@asks()
+@asks(runners=True)
 @click.option(
     "--engine",
     type=click.Choice(["local", "ray"]),
@@ -44,11 +35,8 @@ _MOST_COLUMNS = 10  # of the matrix side by side; more go below
     show_default=True,
     help="Where runs are made: this machine, or a Ray cluster ($RAY_ADDRESS).",
 )
-@runner_options
 @click.option("--output", "-o", metavar="FILE", help="Also write a row a run: .csv.")
-def sweep(
-    asked: Asked, engine: str, runner: str, federation: str | None, output: str | None
-) -> None:
+def sweep(asked: Asked, engine: str, output: str | None) -> None:
     """Train every clients-per-round x local-steps of a grid, and compare what the target costs.
 
     With participation=turns it is groups x local-steps.
@@ -72,44 +60,48 @@ def sweep(
     Exit codes: 0 some setting reached the target with every seed, 1 none did, 2 wrong input.
     """
     from fedplan.studies.cells import SUFFIXES, write_summaries
+    from fedplan.studies.figures import sweep_figure
     from fedplan.studies.grid import read_sweep
 
+    def check_engine() -> None:
+        if engine != "local" and asked.federation is not None:
+            raise InputError(f"--engine {engine} is for simulated runs: leave it out, or --runner.")
+
     swept = asked.read(
-        lambda: read_sweep(asked.study, asked.overrides, required=needed_keys(runner)),
-        lambda: check_runner(runner, federation),
-        lambda: _check_engine(engine, federation),
+        lambda: read_sweep(asked.study, asked.overrides, required=asked.required),
+        check_engine,
         lambda: check_file(output, SUFFIXES),
     )
-    if federation is not None and swept.study.training.law == "turns":
+    if asked.federation is not None and swept.study.training.law == "turns":
         raise InputError(
             "a grid of groups is made from what devices cost, which nobody knows of a federation "
             "before it trains. Leave participation=turns out, or --runner flower."
         )
-    experiment = asked.build(swept.study, federation=federation)
-    if federation is not None:
-        recall = partial(_train, swept, "none")
-        experiment, result = on_federation(asked, experiment, federation, recall, swept=swept)
-    else:
-        with asked.open_store() as store:
-            result = _train(swept, engine, experiment, store, quiet=asked.quiet)
+    experiment, result = asked.train(
+        swept.study,
+        partial(_train, swept, engine, quiet=asked.quiet),
+        partial(_train, swept, "none", quiet=True),
+        swept=swept,
+    )
     if output is not None:
         write_summaries(output, result.runs)
-    draw(asked.plot, lambda: _figure(experiment, result), otherwise="there is no run to draw")
-    if asked.output_format == "json":
-        print_json(_as_json(experiment, result))
-    else:
-        _print(experiment, result)
-    if result.best is None:
-        raise click.exceptions.Exit(1)
-
-
-def _check_engine(engine: str, federation: str | None) -> None:
-    if engine != "local" and federation is not None:
-        raise InputError(f"--engine {engine} is for simulated runs: leave it out, or --runner.")
+    name, note = experiment.study.name, result.message
+    draw(asked.plot, lambda: sweep_figure(result, name, note), otherwise="there is no run to draw")
+    document = {
+        "success": result.best is not None,
+        "study": name,
+        "target_loss": experiment.stop.target_loss,
+        "unit": experiment.objective.unit,
+        "cells": [asdict(cell) for cell in sorted(result.cells, key=lambda cell: cell.setting)],
+        "best": result.best and asdict(result.best),
+        "message": result.message,
+    }
+    code = 1 if result.best is None else 0
+    print_result(asked.output_format, document, _blocks(experiment, result), code=code)
 
 
 def _train(
-    swept: SweptStudy, engine: str, experiment: Experiment, store: Store, *, quiet: bool = True
+    swept: SweptStudy, engine: str, experiment: Experiment, store: Store, *, quiet: bool
 ) -> Sweep:
     """Make the runs of the grid; with engine "none" a federation has made them all."""
     from fedplan.studies.sweep import sweep_study
@@ -136,38 +128,18 @@ def _ready(name: str, experiment: Experiment, *, quiet: bool) -> Engine:
     return experiment.simulator
 
 
-def _figure(experiment: Experiment, result: Sweep) -> Figure:
-    from fedplan.studies.figures import sweep_figure
-
-    return sweep_figure(result, experiment.study.name, result.message)
-
-
-def _as_json(experiment: Experiment, result: Sweep) -> dict[str, Any]:
-    return {
-        "success": result.best is not None,
-        "study": experiment.study.name,
-        "target_loss": experiment.stop.target_loss,
-        "unit": experiment.objective.unit,
-        "cells": [asdict(cell) for cell in sorted(result.cells, key=lambda cell: cell.setting)],
-        "best": result.best and asdict(result.best),
-        "message": result.message,
-    }
-
-
-def _print(experiment: Experiment, result: Sweep) -> None:
-    print_facts(_facts(experiment, result))
-    _print_matrices(result)
-    notes = [result.message]
+def _blocks(experiment: Experiment, result: Sweep) -> Iterator[Facts | Table | str]:
+    yield Facts(_facts(experiment, result))
+    yield from _matrices(result)
     if any(cell.reached < cell.seeds for cell in result.cells):
-        notes.insert(0, "Where it says 3 of 5, only so many of the seeds reached the target.")
-    print_text(*notes)
+        yield "Where it says 3 of 5, only so many of the seeds reached the target."
+    yield result.message
 
 
 def _facts(experiment: Experiment, result: Sweep) -> Iterator[tuple[str, str]]:
-    study, best = experiment.study, result.best
-    yield "study", f"{study.name}: {experiment.data_name}, {study.task.model}"
+    yield "study", text.study_in_words(experiment)
     yield "runs", f"{len(result.runs):,}"
-    if best is not None:
+    if (best := result.best) is not None:
         law, clients = best.participation, experiment.num_clients
         yield text.who_trains(law, best.clients_per_round, best.groups, clients)
         yield "local steps", f"[bold]{best.local_steps:,}[/]"
@@ -178,7 +150,7 @@ def _facts(experiment: Experiment, result: Sweep) -> Iterator[tuple[str, str]]:
         yield "cost", f"{cost} {experiment.objective.unit}"
 
 
-def _print_matrices(result: Sweep) -> None:
+def _matrices(result: Sweep) -> Iterator[Table]:
     """Costs against the best: one row per E, one column per K or number of groups."""
     cells = {cell.setting: cell for cell in result.cells}
     clients = sorted({k for k, _ in cells})
@@ -191,7 +163,7 @@ def _print_matrices(result: Sweep) -> None:
             (f"{e:,}", *(_shown(cells.get((k, e)), result.best_of_all) for k in columns))
             for e in steps
         )
-        print_table(("local steps", *names), rows)
+        yield Table(("local steps", *names), rows)
 
 
 def _shown(cell: Cell | None, best: Cell | None) -> str:

@@ -1,8 +1,17 @@
-"""Text: numbers and settings as people read them."""
+"""Text: values of results as people read them: numbers, units, settings, times and ids."""
 
 from __future__ import annotations
 
+import json
 import math
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fedplan.studies.experiment import Experiment
+
+_DIGITS = 12  # of a fingerprint: as many as tell it from others
 
 
 def amount(value: float) -> str:
@@ -84,7 +93,7 @@ def difference(ratio: float) -> str:
 def who_trains(
     law: str, clients_per_round: int | None, groups: int | None, num_clients: int
 ) -> tuple[str, str]:
-    """Who trains in a round, as a row of a table.
+    """Who trains in a round, as a fact with its name.
 
     >>> who_trains("turns", None, 6, 20), who_trains("shuffled", 4, None, 20)
     (('groups that take turns', '[bold]6[/] (20 clients)'),
@@ -96,10 +105,66 @@ def who_trains(
     return name, f"[bold]{clients_per_round:,}[/] of {num_clients:,}"
 
 
-def count(number: int | None) -> str:
-    """A whole number, or a dash where there is none.
+def study_in_words(experiment: Experiment) -> str:
+    """A study, by its name, what is learnt and by which model."""
+    study = experiment.study
+    return f"{study.name}: {experiment.data_name}, {study.task.model}"
 
-    >>> count(1200), count(None)
-    ('1,200', '-')
+
+def short(fingerprint: str) -> str:
+    """As much of a fingerprint as tells it from others."""
+    return fingerprint[:_DIGITS]
+
+
+def local_time(created: str) -> str:
+    """A stored moment, by the clock on the wall."""
+    return datetime.fromisoformat(created).astimezone().strftime("%Y-%m-%d %H:%M")
+
+
+def flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Nested settings as lines.
+
+    >>> list(flat({"task": {"data": "mnist", "seeds": [1, 2]}, "rounds": None}))
+    [('task.data', 'mnist'), ('task.seeds', '[1, 2]'), ('rounds', '-')]
     """
-    return "-" if number is None else f"{number:,}"
+    for key, value in values.items():
+        if isinstance(value, Mapping) and value:
+            yield from flat(value, f"{prefix}{key}.")
+        elif value is None:
+            yield f"{prefix}{key}", "-"
+        else:
+            yield f"{prefix}{key}", value if isinstance(value, str) else json.dumps(value)
+
+
+# How values are written that are more than a number or a text, by their names in results.
+_FORMS: dict[str, Callable[[Any], str]] = {
+    "time_s": seconds,
+    "energy_j": joules,
+    "final_loss": "{:.4g}".format,
+    "cost_ratio": difference,
+    "ratio": difference,
+    "data_share": "{:.1%}".format,
+    "frequency": "{:.1%}".format,
+    "regret": "+{:.1%}".format,
+    "seed": str,
+    "fingerprint": short,
+    "experiment": short,
+    "created": local_time,
+}
+
+
+def in_words(value: Any, name: str = "") -> str:
+    """A value of a result; its name says what kind it is.
+
+    >>> in_words(75.0, "time_s"), in_words(1200), in_words(None), in_words(["plan", "training"])
+    ('75 s', '1,200', '-', 'plan, training')
+    """
+    if value is None:
+        return "-"
+    if name in _FORMS:
+        return _FORMS[name](value)
+    if isinstance(value, Mapping):
+        return " ".join(f"{key.rpartition('.')[2]}={text}" for key, text in flat(value)) or "-"
+    if isinstance(value, list | tuple):
+        return ", ".join(value) or "-"
+    return value if isinstance(value, str) else amount(value)

@@ -38,6 +38,18 @@ _COMPILING = "Compiling kernels for this machine (once, about {} s) ..."
 _COMPILE_TIMES_S = {"logistic": 10, "lenet5": 20}
 
 
+_RUNNER_OPTIONS = (
+    click.option(
+        "--runner",
+        type=click.Choice(["simulator", "flower"]),
+        default="simulator",
+        show_default=True,
+        help="What trains: simulated clients, or the nodes of a Flower federation.",
+    ),
+    click.option("--federation", metavar="NAME", help="With flower: the connection of `flwr run`."),
+)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
     """What every command that trains is asked: the study, and what to do beside training it."""
@@ -49,11 +61,18 @@ class Asked:
     download: bool
     quiet: bool
     store_url: str = ""
+    runner: str = "simulator"
+    federation: str | None = None
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """What a study must say that has a target; real devices are measured as they train."""
+        return ("target-loss",) if self.runner == "flower" else ("target-loss", "fleet")
 
     def read(self, read: Callable[[], T], *checks: Callable[[], None]) -> T:
         """What `read` gives, if all checks pass too; every problem is said at once."""
         collector = Collector()
-        for check in (*checks, lambda: check_file(self.plot)):
+        for check in (self._check_runner, *checks, lambda: check_file(self.plot)):
             collector.attempt(check)
         found = collector.attempt(read)
         collector.finish()
@@ -61,13 +80,26 @@ class Asked:
             raise AssertionError("what cannot be read is a noted problem")
         return found
 
-    def build(self, study: Study, *, federation: str | None = None) -> Experiment:
+    def _check_runner(self) -> None:
+        """Refuse one option without the other, and Flower where it is not installed."""
+        if self.runner != "flower":
+            if self.federation is not None:
+                raise InputError("--federation goes with --runner flower.")
+        elif self.federation is None:
+            raise InputError(
+                "--runner flower needs --federation NAME: a [superlink.NAME] in Flower's "
+                "config.toml."
+            )
+        else:
+            import_module("fedplan.flower")  # says what to install where Flower is missing
+
+    def build(self, study: Study) -> Experiment:
         """The study's experiment, its data fetched first where that was asked for."""
         from fedplan.studies.experiment import build_experiment
 
         if self.download:
             fetch_data([study], quiet=self.quiet)
-        return build_experiment(study, federation=federation)
+        return build_experiment(study, federation=self.federation)
 
     def open_store(self) -> Store:
         """The store, which keeps runs from here on."""
@@ -76,11 +108,44 @@ class Asked:
         note_kept(self.store_url)
         return Store(self.store_url)
 
+    def train(
+        self,
+        study: Study,
+        simulate: Callable[[Experiment, Store], T],
+        recall: Callable[[Experiment, Store], T],
+        *,
+        swept: SweptStudy | None = None,
+    ) -> tuple[Experiment, T]:
+        """The study's experiment, and what comes of simulating it.
 
-def asks(*, default: str | None = None, stores: bool = True) -> Callable[[Command], Command]:
+        Or else what can be recalled once the federation has run or swept it; the experiment then
+        has the devices as they have shown themselves.
+        """
+        experiment = self.build(study)
+        if self.federation is None:
+            with self.open_store() as store:
+                return experiment, simulate(experiment, store)
+        from fedplan.flower.launch import launch_study
+        from fedplan.studies.devices import with_devices
+
+        def follow(line: str) -> None:
+            if not self.quiet:
+                click.echo(line, err=True, nl=False)
+
+        note_kept(self.store_url)
+        launch_study(study, self.federation, self.store_url, follow=follow, swept=swept)
+        with self.open_store() as store:
+            trained = with_devices(experiment, store)
+            return trained, recall(trained, store)
+
+
+def asks(
+    *, default: str | None = None, stores: bool = True, runners: bool = False
+) -> Callable[[Command], Command]:
     """STUDY, KEY=VALUE and the options of `Asked`, which is the command's first argument.
 
     default : the study where none is named: KEY=VALUE may come first then.
+    runners : whether a federation can be asked to train.
     """
 
     def decorate(function: Command) -> Command:
@@ -101,6 +166,7 @@ def asks(*, default: str | None = None, stores: bool = True) -> Callable[[Comman
             download_option,
             quiet_option,
             *([verbose_option] if stores else []),
+            *(_RUNNER_OPTIONS if runners else []),
         )(command)
 
     return decorate
@@ -140,59 +206,3 @@ def compile_kernels(experiment: Experiment, *, quiet: bool) -> None:
 def compiling(study: Study, *, quiet: bool) -> AbstractContextManager[None]:
     """Say that kernels are being compiled, if the block takes a while."""
     return notice(_COMPILING.format(_COMPILE_TIMES_S[study.task.model]), quiet=quiet)
-
-
-runner_options = stack(
-    click.option(
-        "--runner",
-        type=click.Choice(["simulator", "flower"]),
-        default="simulator",
-        show_default=True,
-        help="What trains: simulated clients, or the nodes of a Flower federation.",
-    ),
-    click.option("--federation", metavar="NAME", help="With flower: the connection of `flwr run`."),
-)
-
-
-def needed_keys(runner: str) -> tuple[str, ...]:
-    """What a study must say; real devices are measured as they train."""
-    return ("target-loss",) if runner == "flower" else ("target-loss", "fleet")
-
-
-def check_runner(runner: str, federation: str | None) -> None:
-    """Refuse one option without the other, and Flower where it is not installed."""
-    if runner != "flower":
-        if federation is not None:
-            raise InputError("--federation goes with --runner flower.")
-        return
-    if federation is None:
-        raise InputError(
-            "--runner flower needs --federation NAME: a [superlink.NAME] in Flower's config.toml."
-        )
-    import_module("fedplan.flower")  # says what to install where Flower is missing
-
-
-def on_federation(
-    asked: Asked,
-    experiment: Experiment,
-    federation: str,
-    recall: Callable[[Experiment, Store], T],
-    *,
-    swept: SweptStudy | None = None,
-) -> tuple[Experiment, T]:
-    """Have the federation run or sweep a study, and recall from the store what came of that.
-
-    The experiment then has the devices as they have shown themselves.
-    """
-    from fedplan.flower.launch import launch_study
-    from fedplan.studies.devices import with_devices
-
-    def follow(line: str) -> None:
-        if not asked.quiet:
-            click.echo(line, err=True, nl=False)
-
-    note_kept(asked.store_url)
-    launch_study(experiment.study, federation, asked.store_url, follow=follow, swept=swept)
-    with asked.open_store() as store:
-        trained = with_devices(experiment, store)
-        return trained, recall(trained, store)
