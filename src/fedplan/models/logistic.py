@@ -15,7 +15,7 @@ import numpy as np
 from numba import float32, njit
 
 from fedplan.models.draws import STEP, draw_next, stream
-from fedplan.models.lanes import dot_tile, outer_tile, transpose
+from fedplan.models.lanes import aligned_zeros, dot_tile, outer_tile, transpose
 from fedplan.models.learner import CompiledLearner, FloatArray, IntArray
 from fedplan.models.packing import BLOCK, Samples, pack_clients, pack_samples
 from fedplan.models.softmax import log_sum_exp, softmax
@@ -121,8 +121,7 @@ def _train_round(classes: int, tile: int) -> Any:
         chosen = np.zeros(stride, np.int64)
         lines = weights.size // used
         widest = (used + 31) // 32 * 32
-        columns = np.zeros(widest * stride, np.float32)
-        scores = np.zeros(lines * stride, np.float32)
+        columns, scores = aligned_zeros(widest * stride), aligned_zeros(lines * stride)
         total = weights.astype(np.float64)
         middle = total[: halfway.size].copy()
         for k in range(cohort.size):
@@ -134,7 +133,7 @@ def _train_round(classes: int, tile: int) -> Any:
             lanes = (batch + 15) // 16 * 16
             scale = float32(-rate / batch)
             state = stream(seed, round_, client)
-            local = np.zeros(lines * width, np.float32)
+            local = aligned_zeros(lines * width)
             for c in range(lines):
                 for f in range(own.size):
                     local[c * width + f] = weights[c * used + own[f]]
@@ -173,8 +172,8 @@ def _evaluate(classes: int, tile: int) -> Any:
     @njit(nogil=True, cache=True)
     def evaluate(weights, columns, features, starts, labels, used):  # type: ignore[no-untyped-def]
         """Mean cross-entropy and accuracy over all samples."""
-        scores = np.zeros(weights.size // used * BLOCK, np.float32)
-        sums, winners = np.zeros(BLOCK, np.float32), np.zeros(BLOCK, np.float32)
+        scores = aligned_zeros(weights.size // used * BLOCK)
+        sums, winners = aligned_zeros(BLOCK), aligned_zeros(BLOCK)
         loss, right = 0.0, 0
         for block in range(starts.size - 1):
             own = features[starts[block] : starts[block + 1]]

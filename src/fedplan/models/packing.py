@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fedplan.models.lanes import aligned_zeros
 from fedplan.models.learner import FloatArray, IntArray
 from fedplan.tasks.dataset import FederatedData
 
@@ -54,7 +55,7 @@ def pack_clients(data: FederatedData) -> ClientRows:
     features = [np.append(np.flatnonzero(data.x[part].any(axis=0)), bias) for part in parts]
     counts = np.array([len(own) for own in features])
     row_starts = np.concatenate([[0], np.cumsum(data.sizes * padded(counts))])
-    rows = np.zeros(row_starts[-1], dtype=np.float32)
+    rows = aligned_zeros.py_func(row_starts[-1])
     for client, (part, own) in enumerate(zip(parts, features, strict=True)):
         target = rows[row_starts[client] : row_starts[client + 1]]
         target = target.reshape(part.stop - part.start, -1)
@@ -95,14 +96,13 @@ def pack_samples(
     """Lay samples out for evaluation; `dense` gives those with the numbers it is asked for."""
     blocks = -(-len(labels) // BLOCK)
     # Room for all features; what is not used is never touched, and so takes no memory.
-    columns = np.empty((blocks * (num_features + 1), BLOCK), dtype=np.float32)
+    columns = aligned_zeros.py_func(blocks * (num_features + 1) * BLOCK).reshape(-1, BLOCK)
     features, starts = [], [0]
     for first in range(0, len(labels), BLOCK):
         x = dense(np.arange(first, min(first + BLOCK, len(labels))))
         own = np.flatnonzero(x.any(axis=0))
         block = columns[starts[-1] : starts[-1] + len(own) + 1]
         block[:-1, : len(x)] = x[:, own].T
-        block[:-1, len(x) :] = 0.0
         block[-1] = 1.0
         features.append(np.append(own, num_features))
         starts.append(starts[-1] + len(block))
