@@ -13,7 +13,12 @@ import pytest
 
 from fedplan.errors import FedplanError, InputError
 from fedplan.profiling import find_meter, metered, profile_device
-from fedplan.profiling.meters import BatteryMeter, InaMeter, MeterDeniedError, RaplMeter
+from fedplan.profiling.kernel_meters import (
+    MeterDeniedError,
+    battery_meter,
+    ina_meter,
+    rapl_meter,
+)
 
 
 def write(root: Path, **files: object) -> Path:
@@ -43,7 +48,7 @@ def test_rapl_adds_up_packages_and_leaves_out_what_they_hold_already(tmp_path):
     inside = rapl(tmp_path, "intel-rapl:0:0", "core", 0)
     again = rapl(tmp_path, "intel-rapl-mmio:0", "package-0", 0)
     whole = rapl(tmp_path, "intel-rapl:2", "psys", 0)
-    meter = RaplMeter(tmp_path)
+    meter = rapl_meter(tmp_path)
     assert "2 processor packages" in meter.describe() and "the processor alone" in meter.describe()
     with metered(meter) as window:
         write(first, energy_uj=4_000_000)
@@ -55,7 +60,7 @@ def test_rapl_adds_up_packages_and_leaves_out_what_they_hold_already(tmp_path):
 
 def test_rapl_counters_may_start_again(tmp_path):
     zone = rapl(tmp_path, "intel-rapl:0", "package-0", 9_500_000, range_=10_000_000)
-    meter = RaplMeter(tmp_path)
+    meter = rapl_meter(tmp_path)
     with metered(meter) as window:
         write(zone, energy_uj=1_500_000)
     assert window.joules == pytest.approx(2.0)
@@ -96,7 +101,7 @@ def test_power_sensors_are_integrated_over_time(tmp_path):
     write(tmp_path / "sys/class/hwmon/hwmon2", name="ina219", power1_input=500_000)
     write(tmp_path / "sys/class/hwmon/hwmon0", name="amdgpu", power1_input=90_000_000)
     write(tmp_path / "sys/class/hwmon/hwmon3", name="ina3221", in1_input=5_000)
-    meter = InaMeter(tmp_path)
+    meter = ina_meter(tmp_path)
     assert "hwmon1/power1_input, hwmon2/power1_input" in meter.describe()
     with metered(meter) as window:
         time.sleep(0.2)
@@ -115,7 +120,7 @@ def test_idle_power_is_measured_first_and_taken_off(tmp_path):
         write(chip, power1_input=5_000_000)
         time.sleep(0.002 * local_steps)
 
-    meter = InaMeter(tmp_path)
+    meter = ina_meter(tmp_path)
     profile = profile_device(train, model_bytes=4, seconds=1.0, meter=meter, comm_time_s=2.0)
     assert profile.idle_watts == pytest.approx(1.0, rel=0.05)
     assert profile.step_energy_j.value == pytest.approx(4.0 * profile.step_time_s.value, rel=0.05)
@@ -140,7 +145,7 @@ def test_a_battery_that_discharges_is_a_meter(tmp_path, files, watts):
     battery(tmp_path, **files)
     write(tmp_path / "sys/class/power_supply/AC", type="Mains", online=0)
     battery(tmp_path, "hidpp_battery_0", scope="Device", power_now=1_000_000)
-    meter = BatteryMeter(tmp_path)
+    meter = battery_meter(tmp_path)
     assert meter.describe().startswith("discharge of BAT0:")
     with metered(meter) as window:
         time.sleep(0.1)
@@ -150,10 +155,10 @@ def test_a_battery_that_discharges_is_a_meter(tmp_path, files, watts):
 def test_a_battery_that_charges_is_none(tmp_path):
     folder = battery(tmp_path, power_now=7_500_000, status="Charging")
     with pytest.raises(InputError, match="Unplug the charger"):
-        BatteryMeter(tmp_path)
+        battery_meter(tmp_path)
     assert find_meter("auto", tmp_path)[0] is None
     write(folder, status="Discharging")
-    meter = BatteryMeter(tmp_path)
+    meter = battery_meter(tmp_path)
     meter.start()
     write(folder, status="Charging")
     with pytest.raises(FedplanError, match="Unplug the charger"):

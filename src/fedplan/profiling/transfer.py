@@ -13,7 +13,7 @@ import os
 import socket
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from fedplan.errors import FedplanError, InputError
@@ -107,10 +107,9 @@ def _serve_one(connection: socket.socket) -> int:
     """Serve one connection to its end; how many exchanges it made."""
     line = _Line(connection, _SERVER_SILENCE_S)
     for done in range(MOST_EXCHANGES):
-        request = line.receive(_REQUEST.size, or_end=True)
-        if request is None:
+        if line.has_ended():
             return done
-        magic, size = _REQUEST.unpack(request)
+        magic, size = _REQUEST.unpack(line.receive(_REQUEST.size))
         if magic != _MAGIC:
             raise FedplanError("this is not a fedplan profile")
         if not 0 < size <= MOST_BYTES:
@@ -204,25 +203,24 @@ class _Line:
             self.send(part)
             size -= len(part)
 
-    def _receive_some(self, most: int) -> int:
+    def has_ended(self) -> bool:
+        """Whether the peer has closed the connection instead of sending more."""
         self._wait_at_most()
-        return self._connection.recv_into(self._buffer, min(most, len(self._buffer)))
+        return not self._connection.recv(1, socket.MSG_PEEK)
 
-    def receive(self, size: int, *, or_end: bool = False) -> bytes | None:
-        """So many bytes; None where the peer has ended instead, and may."""
-        received = b""
-        while len(received) < size:
-            count = self._receive_some(size - len(received))
-            if count == 0 and or_end and not received:
-                return None
-            if count == 0:
-                raise ConnectionError("the other side closed the connection")
-            received += bytes(self._buffer[:count])
-        return received
+    def receive(self, size: int) -> bytes:
+        return b"".join(map(bytes, self._parts(size)))
 
     def receive_noise(self, size: int) -> None:
+        for _ in self._parts(size):
+            pass
+
+    def _parts(self, size: int) -> Iterator[memoryview]:
+        """So many bytes as they come; each part is overwritten by the next."""
         while size:
-            count = self._receive_some(size)
+            self._wait_at_most()
+            count = self._connection.recv_into(self._buffer, min(size, len(self._buffer)))
             if count == 0:
                 raise ConnectionError("the other side closed the connection")
+            yield self._buffer[:count]
             size -= count

@@ -8,7 +8,7 @@ from itertools import chain
 
 import numpy as np
 
-from fedplan.core.fleet import QUANTITIES, Fleet, IntArray
+from fedplan.core.fleet import QUANTITIES, Fleet, FloatArray, IntArray
 from fedplan.core.records import RoundRecord, RunRecord
 from fedplan.errors import InputError
 
@@ -33,10 +33,14 @@ class Clock:
 
     def round_cost(self, cohort: Sequence[int] | IntArray, local_steps: int) -> tuple[float, float]:
         """Seconds (the slowest of the cohort) and joules (their sum) of one round, Eqs. 4 and 7."""
-        clients = np.asarray(cohort, dtype=np.int64)
-        seconds = self._step_s[clients] * local_steps + self._comm_s[clients]
-        joules = self._step_j[clients] * local_steps + self._comm_j[clients]
-        return float(seconds.max()), float(joules.sum())
+        seconds, joules = self._costs(np.asarray(cohort, dtype=np.int64), local_steps)
+        return float(seconds), float(joules)
+
+    def _costs(self, cohorts: IntArray, local_steps: int) -> tuple[FloatArray, FloatArray]:
+        """Seconds and joules of each cohort, along the last axis."""
+        seconds = self._step_s[cohorts] * local_steps + self._comm_s[cohorts]
+        joules = self._step_j[cohorts] * local_steps + self._comm_j[cohorts]
+        return seconds.max(axis=-1), joules.sum(axis=-1)
 
     def round_costs(
         self, cohorts: Sequence[Sequence[int]], local_steps: Sequence[int]
@@ -47,13 +51,10 @@ class Clock:
         for place, key in enumerate(zip(map(len, cohorts), local_steps, strict=True)):
             alike.setdefault(key, []).append(place)
         for (size, steps), places in alike.items():
-            if not size:
-                continue
-            members = chain.from_iterable(cohorts[place] for place in places)
-            clients = np.fromiter(members, np.int64, size * len(places)).reshape(-1, size)
-            seconds = self._step_s[clients] * steps + self._comm_s[clients]
-            joules = self._step_j[clients] * steps + self._comm_j[clients]
-            costs[places, 0], costs[places, 1] = seconds.max(axis=1), joules.sum(axis=1)
+            if size:
+                members = chain.from_iterable(cohorts[place] for place in places)
+                clients = np.fromiter(members, np.int64, size * len(places)).reshape(-1, size)
+                costs[places, 0], costs[places, 1] = self._costs(clients, steps)
         return [(seconds, joules) for seconds, joules in costs.tolist()]
 
     def reprice(self, run: RunRecord) -> RunRecord:

@@ -302,6 +302,7 @@ class _Model:
         self._sketch = Sketch(self.weights.size) if sketched else None
         self._halfway = np.empty_like(self.weights) if sketched else None
 
+    @np.errstate(over="ignore", invalid="ignore")  # a run that diverges says so itself
     def train(self, cohort: Cohort, setting: Setting, rate: float, round_: int) -> None:
         """One round of this cohort."""
         if self._reporter is not None:
@@ -314,11 +315,10 @@ class _Model:
             round_, self._halfway,
         )  # fmt: skip
         if self._sketch is not None and self._halfway is not None:
-            with np.errstate(over="ignore", invalid="ignore"):  # a run that diverges says so itself
-                self.signal = Signal(
-                    whole=self._sketch(self.weights - before),
-                    halfway=self._sketch(self._halfway - before),
-                )
+            self.signal = Signal(
+                whole=self._sketch(self.weights - before),
+                halfway=self._sketch(self._halfway - before),
+            )
         self.trained += 1
         self._keep(setting.participation.averaged)
 
@@ -334,8 +334,7 @@ class _Model:
         # Of the later half of the rounds alone: earlier models would hold the average back.
         allowed = min(averaged, (self.trained + 1) // 2) if averaged > 1 else 0
         while len(self._models) > allowed:
-            with np.errstate(invalid="ignore"):  # of a run that diverges between evaluations
-                self._sum -= self._models.popleft()
+            self._sum -= self._models.popleft()
 
     def average(self) -> tuple[FloatArray, int]:
         """The average of the last models, and of how many it is; the last itself where of one."""
