@@ -18,6 +18,10 @@ from flwr.supercore.inflatable.inflatable_object import get_all_nested_objects
 from flwr.supercore.inflatable.inflatable_utils import inflate_object_from_contents
 from flwr.supercore.task_identity import TaskIdentity
 
+from fedplan.core.learning_rate import LearningRate
+from fedplan.flower import FlowerRunner, RoundRules
+from fedplan.flower.app import client_app, pack, unpack
+
 TICKS = 1024  # a second: whole ticks make differences of times exact
 
 
@@ -159,3 +163,42 @@ def make_nodes(count, *, first_id=1000, **options):
         first_id + 7 * int(place): Node({"partition-id": int(partition)}, **options)
         for place, partition in enumerate(order)
     }
+
+
+@dataclass
+class Federation:
+    """A grid and everything around it."""
+
+    learner: TimedLearner
+    clock: VirtualClock
+    grid: InProcessGrid
+    rate: LearningRate
+
+    @property
+    def initial(self):
+        return pack(self.learner.initial(0))
+
+    def evaluate(self, _round, arrays):
+        return self.learner.evaluate(unpack(arrays), self.learner.all_samples)
+
+    def runner(self, **options):
+        options.setdefault("rules", RoundRules(deadline_s=60.0, wait_s=10.0))
+        options.setdefault("evaluate", self.evaluate)
+        options.setdefault("learning_rate", self.rate)
+        return FlowerRunner(self.grid, self.initial, clock=self.clock, **options)
+
+    def node_of(self, partition):
+        return next(
+            node for node in self.grid.nodes.values() if node.config["partition-id"] == partition
+        )
+
+
+def federation_of(learner, step_s, comm_s, rate, first_id=1000):
+    """Nodes that train the learner's clients, each with its seconds of a step and of messages."""
+    clock = VirtualClock()
+    timed = TimedLearner(learner, clock, step_s)
+    app = client_app(lambda _context: timed, meter=timed, clock=clock.client_now)
+    nodes = make_nodes(len(step_s), first_id=first_id)
+    for node in nodes.values():
+        node.comm_s = float(comm_s[node.config["partition-id"]])
+    return Federation(timed, clock, InProcessGrid(app, nodes, clock), rate)
