@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from fedplan.errors import MissingExtraError
+from fedplan.lazy import lazy_names
 
 if find_spec("flwr") is None:
     raise MissingExtraError("fedplan.flower", "flower", package="flwr")
@@ -19,27 +19,14 @@ if TYPE_CHECKING:
     from fedplan.flower.runner import FlowerRunner as FlowerRunner
     from fedplan.flower.strategy import PlannedFedAvg as PlannedFedAvg
 
-# Where each public name lives; it is imported on first use. A deployed client is a new process for
-# every message, and importing the planner, which it does not use, would be a third of its work.
-_HOME_OF = {
-    "FlowerRunner": "runner",
-    "MeasuredClientApp": "client",
-    "PlannedFedAvg": "strategy",
-    "RoundRules": "rules",
-    "local_steps": "client",
-    "training_steps": "client",
-}
-
-__all__ = sorted(_HOME_OF)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME_OF:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOME_OF[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return __all__
+# On first use: a deployed client is a new process for every message, and importing the planner,
+# which it does not use, would be a third of its work.
+__getattr__, __dir__, __all__ = lazy_names(
+    __name__,
+    {
+        "client": "MeasuredClientApp local_steps training_steps",
+        "rules": "RoundRules",
+        "runner": "FlowerRunner",
+        "strategy": "PlannedFedAvg",
+    },
+)

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from flwr.app import Array, ArrayRecord, Context, Message, MetricRecord, RecordDict
 
-from fedplan.flower.border import LEARNING_RATE, NUM_EXAMPLES, SEED, SERVER_ROUND
 from fedplan.flower.client import (
     MeasuredClientApp,
     local_steps,
@@ -21,6 +20,7 @@ from fedplan.flower.client import (
     tell_halfway,
     wants_sketch,
 )
+from fedplan.flower.replies import LEARNING_RATE, NUM_EXAMPLES, SEED, SERVER_ROUND
 from fedplan.models import Learner
 from fedplan.models.learner import FloatArray
 from fedplan.studies.study import study_from_text

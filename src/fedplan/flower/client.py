@@ -24,7 +24,7 @@ from flwr.app import ArrayRecord, ConfigRecord, Context, Message, MetricRecord, 
 from flwr.clientapp import ClientApp
 
 from fedplan.errors import FedplanError
-from fedplan.flower.border import (
+from fedplan.flower.replies import (
     HALFWAY,
     JOULES,
     LOCAL_STEPS,

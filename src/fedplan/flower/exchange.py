@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from threading import Thread
@@ -13,7 +13,7 @@ from flwr.app import Message, RecordDict
 from flwr.serverapp import Grid
 from httpx import HTTPError
 
-from fedplan.flower.border import clean
+from fedplan.flower.replies import clean
 
 POLL_S = 0.1
 PATIENCE_S = 0.25  # for one reply to be read, before the next one is looked at
@@ -98,31 +98,22 @@ class Post:
         }
 
     def exchange(
-        self,
-        contents: Mapping[int, RecordDict],
-        message_type: str,
-        group: str,
-        deadline_s: float,
-        received: Callable[[int, Answer], None] | None = None,
-    ) -> dict[int, Answer]:
-        """Send, and wait for all replies or the deadline; `received` hears of each at once."""
+        self, contents: Mapping[int, RecordDict], message_type: str, group: str, deadline_s: float
+    ) -> Iterator[tuple[int, Answer]]:
+        """Send, and give each answer with its node once it is there; late ones at the deadline."""
         waiting = self.send(contents, message_type, group, deadline_s)
-        answers: dict[int, Answer] = {}
         end = self.clock.now() + deadline_s
         while True:
             for node, answer in self.fetch(waiting).items():
                 del waiting[node]
-                answers[node] = answer
-                if received is not None:
-                    received(node, answer)
+                yield node, answer
             left = end - self.clock.now()
             if not waiting or left <= 0:
                 break
             self.clock.sleep(min(POLL_S, left))
-        for sent in waiting.values():
+        for node, sent in waiting.items():
             self._reading.pop(sent.message_id, None)
-        late = Answer(None, None, f"no answer within {deadline_s:g} s")
-        return answers | dict.fromkeys(waiting, late)
+            yield node, Answer(None, None, f"no answer within {deadline_s:g} s")
 
     def _look(self, sent: Outgoing) -> Answer | None:
         """The answer, if it is there and read; one that takes long to read is left to itself.

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -18,9 +19,7 @@ import numpy as np
 from fedplan.atomic import draft_of
 from fedplan.core.records import RoundRecord, RunRecord
 from fedplan.errors import InputError, InputProblem
-from fedplan.flower.averaging import Weights
-from fedplan.flower.models import kept_after
-from fedplan.flower.training import State
+from fedplan.flower.models import Weights, kept_after
 from fedplan.simulation import Job
 from fedplan.store import Store
 from fedplan.store.rows import key_text
@@ -29,7 +28,15 @@ _ROUND = "round"  # in a file of weights; the arrays have a prefix, whatever the
 _PREFIX = "array:"
 
 
-class StoreJournal:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class State:
+    """Where a run stands: its rounds, and the models after the last of them, the last one last."""
+
+    rounds: tuple[RoundRecord, ...]
+    models: tuple[Weights, ...]
+
+
+class Journal:
     """Keeps runs of one experiment, each in the store and with a file for each of its last models.
 
     Models that are averaged into the one that is judged are kept for as long as they are.

@@ -9,11 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from flwr.app import ArrayRecord, ConfigRecord
 
-from fedplan.flower.averaging import Weights
-from fedplan.flower.border import SERVER_ROUND, Evaluated, Rejected
-from fedplan.flower.exchange import Answer
-from fedplan.flower.models import Models
-from fedplan.flower.rounds import Rounds, to_record
+from fedplan.flower.models import Models, Weights, to_record
+from fedplan.flower.replies import SERVER_ROUND, Evaluated, Rejected
+from fedplan.flower.rounds import Rounds
 from fedplan.flower.rules import FailedRound
 
 Evaluate = Callable[[int, ArrayRecord], tuple[float, float | None]]
@@ -67,18 +65,15 @@ class Judge:
         config = ConfigRecord({**self.config, SERVER_ROUND: round_})
         parts: dict[int, Evaluated] = {}
         problems: list[str] = []
-
-        def receive(client: int, answer: Answer) -> None:
+        asked = list(roster.present)
+        for client, answer in self.rounds.exchange(asked, weights, config, "evaluate", round_):
             if answer.reply is None:
                 problems.append(answer.problem)
-                return
+                continue
             try:
-                found = self.rounds.border.evaluated(client, answer.reply, *self.metrics)
-                parts[client] = found
+                parts[client] = self.rounds.checks.evaluated(client, answer.reply, *self.metrics)
             except Rejected as reason:
                 problems.append(str(reason))
-
-        self.rounds.exchange(list(roster.present), weights, config, "evaluate", round_, receive)
         if not parts:
             raise FailedRound(
                 "unavailable",

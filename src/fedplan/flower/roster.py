@@ -13,9 +13,9 @@ from collections.abc import Iterable, Sequence
 
 from flwr.app import Message, RecordDict
 
-from fedplan.flower.border import NAME, WHO
 from fedplan.flower.exchange import POLL_S, Outgoing, Post
 from fedplan.flower.log import LOG
+from fedplan.flower.replies import NAME, WHO
 
 ANSWER_S = 120.0  # for a node to say who it is; nobody waits longer for one that does not
 _NAME = re.compile(r"[\w.:@-]{1,64}", re.ASCII)

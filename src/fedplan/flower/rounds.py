@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from flwr.app import Array, ArrayRecord, ConfigRecord, RecordDict
+from flwr.app import ConfigRecord, RecordDict
 
 from fedplan.core.learning_rate import LearningRate
 from fedplan.core.records import Observation, RoundRecord
 from fedplan.core.setting import Setting
-from fedplan.flower.averaging import Weights, average, average_metrics
-from fedplan.flower.border import (
+from fedplan.flower.exchange import Answer, Post
+from fedplan.flower.log import LOG
+from fedplan.flower.models import Weights, average, average_metrics, to_record
+from fedplan.flower.replies import (
     LEARNING_RATE,
     LOCAL_STEPS,
     SEED,
     SERVER_ROUND,
     SKETCH_SEED,
-    Border,
     Contribution,
     Rejected,
+    ReplyChecks,
 )
-from fedplan.flower.exchange import Answer, Post
-from fedplan.flower.log import LOG
 from fedplan.flower.roster import Roster
 from fedplan.flower.rules import FailedRound, RoundRules, too_few
 from fedplan.flower.sketching import Sketcher
@@ -62,7 +62,7 @@ class Rounds:
 
     post: Post
     roster: Roster
-    border: Border
+    checks: ReplyChecks
     rules: RoundRules
     learning_rate: LearningRate | None
     train_config: ConfigRecord
@@ -85,7 +85,7 @@ class Rounds:
             ]
             signal, dropped = turn.sketcher.signal(turn.weights, updates)
             for place in dropped:
-                self.border.drop_sketch(cohort[place], "it is far longer than the whole update")
+                self.checks.drop_sketch(cohort[place], "it is far longer than the whole update")
         record = RoundRecord(
             round=turn.round,
             loss=None,
@@ -117,7 +117,7 @@ class Rounds:
         if away:
             LOG.warning("Round %d goes without clients that are not there: %s.", turn.round,
                         ", ".join(map(str, away)))  # fmt: skip
-        missed = [_observed(client, turn, problem=AWAY) for client in away]
+        missed = [_observed(client, turn, AWAY) for client in away]
         return sorted([*seen, *missed], key=lambda one: one.client), parts
 
     def _by_law(self, turn: Turn, cohort: Sequence[int], ledger: Ledger) -> tuple[float, ...]:
@@ -188,28 +188,23 @@ class Rounds:
             config[SKETCH_SEED] = turn.seed
         parts: dict[int, Contribution] = {}
         seen: dict[int, Observation] = {}
-
-        def receive(client: int, answer: Answer) -> None:
-            part, problem = None, answer.problem
+        for client, answer in self.exchange(clients, turn.weights, config, "train", turn.round):
+            seen[client] = _observed(client, turn, answer.problem, answer.seconds)
             if answer.reply is not None:
                 try:
-                    part = self.border.trained(client, answer.reply, steps, answer.seconds or 0.0)
-                    parts[client] = part
+                    part = self.checks.trained(client, answer.reply, steps, answer.seconds or 0.0)
                 except Rejected as reason:
-                    problem = str(reason)
-            if problem:
+                    seen[client] = replace(seen[client], problem=str(reason))
+                else:
+                    parts[client] = part
+                    seen[client] = replace(
+                        seen[client],
+                        train_seconds=part.train_seconds,
+                        joules=part.joules,
+                        examples=part.examples,
+                    )
+            if problem := seen[client].problem:
                 LOG.warning("Round %d, client %d is not used: %s.", turn.round, client, problem)
-            observed = _observed(client, turn, problem=problem, seconds=answer.seconds)
-            if part is not None:
-                observed = replace(
-                    observed,
-                    train_seconds=part.train_seconds,
-                    joules=part.joules,
-                    examples=part.examples,
-                )
-            seen[client] = observed
-
-        self.exchange(clients, turn.weights, config, "train", turn.round, receive)
         return [seen[client] for client in clients], parts
 
     def exchange(
@@ -219,29 +214,17 @@ class Rounds:
         config: ConfigRecord,
         message_type: str,
         round_: int,
-        receive: Callable[[int, Answer], None],
-    ) -> None:
-        """Send the model to these clients, and hand on what comes back, or that nothing did."""
-        present = self.roster.present
-        arrays = to_record(weights)
+    ) -> Iterator[tuple[int, Answer]]:
+        """Send the model to these clients; what comes back of each, or that nothing did."""
+        present, arrays = self.roster.present, to_record(weights)
         content = {present[c]: RecordDict({"arrays": arrays, "config": config}) for c in clients}
         client_of = {present[client]: client for client in clients}
-        heard: set[int] = set()
-
-        def received(node: int, answer: Answer) -> None:
-            heard.add(node)
-            receive(client_of[node], answer)
-
-        answers = self.post.exchange(
-            content, message_type, str(round_), self.rules.deadline_s, received
-        )
-        for node in answers.keys() - heard:
-            receive(client_of[node], answers[node])
+        deadline_s = self.rules.deadline_s
+        for node, answer in self.post.exchange(content, message_type, str(round_), deadline_s):
+            yield client_of[node], answer
 
 
-def _observed(
-    client: int, turn: Turn, *, problem: str, seconds: float | None = None
-) -> Observation:
+def _observed(client: int, turn: Turn, problem: str, seconds: float | None = None) -> Observation:
     return Observation(
         client=client,
         local_steps=turn.setting.local_steps,
@@ -254,8 +237,3 @@ def _observed(
 def _by_examples(parts: Sequence[Contribution]) -> tuple[float, ...]:
     total = sum(part.examples for part in parts)
     return tuple(part.examples / total for part in parts)
-
-
-def to_record(weights: Weights) -> ArrayRecord:
-    """The model as Flower sends it."""
-    return ArrayRecord({name: Array(value) for name, value in weights.items()})

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from fedplan.core.records import Observation, Status
 from fedplan.errors import InputError
-from fedplan.flower.border import NOT_FINITE
+from fedplan.flower.replies import NOT_FINITE
 
 
 class FailedRound(Exception):  # noqa: N818

@@ -10,40 +10,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Protocol
+from dataclasses import asdict, replace
 
 from flwr.app import ArrayRecord, ConfigRecord
 from flwr.serverapp import Grid
 
-from fedplan.core.course import Course, wants_reports
+from fedplan.core.course import Course, Decision, Steering, wants_reports
 from fedplan.core.learning_rate import LearningRate
-from fedplan.core.records import RoundRecord, RunRecord, Stop, check_run
+from fedplan.core.records import RoundRecord, RunRecord, Status, Stop, Watch, check_run
+from fedplan.core.setting import Setting
+from fedplan.course.live import LiveSteering
 from fedplan.errors import InputError
-from fedplan.flower.averaging import Weights
-from fedplan.flower.border import Border, Layout
 from fedplan.flower.exchange import Clock, Post, WallClock
+from fedplan.flower.journal import Journal, State
 from fedplan.flower.judging import Evaluate, Judge
 from fedplan.flower.log import LOG
-from fedplan.flower.models import Models
+from fedplan.flower.models import Models, Weights, kept_after
+from fedplan.flower.replies import Layout, ReplyChecks
 from fedplan.flower.roster import Roster
 from fedplan.flower.rounds import Made, Rounds, Turn
 from fedplan.flower.rules import FailedRound, RoundRules, Silence
-from fedplan.flower.training import State, Training
+from fedplan.flower.sketching import Sketcher
+from fedplan.profiling.ledger import Ledger
 from fedplan.simulation import Job
-
-
-class Journal(Protocol):
-    """Keeps runs as they go, so that one that was cut off goes on."""
-
-    def recall(self, job: Job) -> State | None:
-        """Where a run stands; None where it has not begun."""
-        ...
-
-    def keep(self, job: Job, record: RoundRecord, weights: Weights, models: int) -> None:
-        """Keep one more round and the model after it; of models, so many of the last."""
-        ...
-
+from fedplan.simulation.fedavg import NEAR
 
 Report = Callable[[Job, Made], None]
 
@@ -86,13 +76,12 @@ class FlowerRunner:
         self.journal, self.report = journal, report
         self.weights: Weights = {}  # of the last run: the model that its last loss is of
         self._initial, self._samples = initial_arrays, tuple(samples)
-        self._layout = Layout(self._initial_for(0))
         rules = rules or RoundRules()
         post = Post(grid, clock or WallClock())
         self._rounds = Rounds(
             post=post,
             roster=Roster(post, rules.deadline_s, names),
-            border=Border(self._layout),
+            checks=ReplyChecks(Layout(self._initial_for(0))),
             rules=rules,
             learning_rate=learning_rate,
             train_config=train_config or ConfigRecord(),
@@ -135,7 +124,7 @@ class FlowerRunner:
     @property
     def dropped_sketches(self) -> int:
         """Half-way sketches that could not be used."""
-        return self._rounds.border.dropped.total()
+        return self._rounds.checks.dropped.total()
 
     def run(self, course: Course, stop: Stop, *, seed: int = 0) -> RunRecord:
         """Train as the course steers until `stop` says so; a setting is one."""
@@ -144,7 +133,7 @@ class FlowerRunner:
         state = self.journal.recall(job) if self.journal else None
         if state is None:
             state = State(rounds=(), models=(Layout(self._initial_for(seed)).arrays,))
-        training = Training(job, stop, state, self._samples)
+        training = _Training(job, stop, state, self._samples)
         ended = training.run.until(stop) if training.rounds else None
         if ended is None:
             ended = self._go_on(training)
@@ -155,7 +144,7 @@ class FlowerRunner:
     def _initial_for(self, seed: int) -> ArrayRecord:
         return self._initial(seed) if callable(self._initial) else self._initial
 
-    def _go_on(self, training: Training) -> RunRecord:
+    def _go_on(self, training: _Training) -> RunRecord:
         """Make rounds until the end."""
         silence = Silence(self.rules)
         while True:
@@ -163,29 +152,28 @@ class FlowerRunner:
                 return training.ended("hopeless", training.steering.hopeless)
             try:
                 made, models = self._make(training)
-                if not math.isfinite(made.record.loss or 0.0):
+                record = made.record
+                if not math.isfinite(record.loss or 0.0):
                     return training.ended("diverged")
-                status = training.take(made.record, models)
+                status = training.take(record, models)
                 self._keep(training, made)
-                if made.record.round and not made.record.cohort:
-                    silence.hear(
-                        made.record.round, made.record.observations, len(self._roster.names)
-                    )
+                if record.round and not record.cohort:
+                    silence.hear(record.round, record.observations, len(self.names))
             except FailedRound as failure:
                 return training.ended(failure.status, str(failure))
             if status is not None:
                 return training.ended(status)
 
-    def _make(self, training: Training) -> tuple[Made, Models]:
+    def _make(self, training: _Training) -> tuple[Made, Models]:
         """One round with its loss, and the models after it; round 0 only evaluates."""
-        job, round_, models = training.job, training.next_round, training.models
+        round_, models = training.next_round, training.models
         if round_:
             self._roster.refresh()
-            setting = training.ask(len(self._roster.names))
+            setting = training.ask(len(self.names))
             turn = Turn(
                 round=round_,
                 setting=setting,
-                seed=job.seed,
+                seed=training.job.seed,
                 weights=models.weights,
                 sketcher=training.sketcher,
             )
@@ -198,15 +186,9 @@ class FlowerRunner:
             made = Made(record=record, weights=models.weights, metrics={})
         both = training.spend(made.record)
         verdict = self._judge.judge(models, round_, both=both)
-        record = replace(
-            made.record,
-            loss=verdict.loss,
-            accuracy=verdict.accuracy,
-            model_loss=verdict.model_loss,
-        )
-        return replace(made, record=record), models
+        return replace(made, record=replace(made.record, **asdict(verdict))), models
 
-    def _keep(self, training: Training, made: Made) -> None:
+    def _keep(self, training: _Training, made: Made) -> None:
         record = made.record
         if self.journal is not None:
             self.journal.keep(training.job, record, made.weights, training.models.averaged)
@@ -229,3 +211,72 @@ class FlowerRunner:
         if course.setting.problems(self.num_clients):
             self.wait_for(course.setting.clients_per_round or len(self._roster.names) + 1)
         check_run(course.setting, stop, len(self._roster.names))
+
+
+class _Training:
+    """One run under way, from its first round or from the last there is."""
+
+    def __init__(self, job: Job, stop: Stop, state: State, samples: Sequence[float]) -> None:
+        self.job, self.rounds = job, list(state.rounds)
+        self.models = Models(state.models, kept_after(state.rounds))
+        self.ledger = Ledger(samples)
+        self.steering: Steering = job.course.begin()
+        self.sketcher = Sketcher(self.models.weights, job.seed) if job.course.wants_signal else None
+        self._stop, self._watch = stop, Watch(stop)
+        self._status: Status | None = None
+        for record in state.rounds:
+            self._watch.spend(record.round, record.seconds, record.joules)
+            if record.loss is not None:
+                self._watch.arrives(record.loss)
+            self.ledger.hear(record.observations)
+            self.steering.tell(record)
+        self._told = len(self.steering.decisions) if self.rounds else 0
+
+    @property
+    def run(self) -> RunRecord:
+        """The run as it stands."""
+        return self.ended("unfinished")
+
+    @property
+    def next_round(self) -> int:
+        """The number of the round to make; 0 is the evaluation before any."""
+        return self.rounds[-1].round + 1 if self.rounds else 0
+
+    def ask(self, clients: int) -> Setting:
+        """How to train the next round, where so many clients are known."""
+        if isinstance(self.steering, LiveSteering):
+            self.steering.meet(clients)
+        return self.steering.ask()
+
+    def spend(self, record: RoundRecord) -> bool:
+        """What a round has used up; whether the last model is to be judged beside the average."""
+        self._status = self._watch.spend(record.round, record.seconds, record.joules)
+        last = self.rounds[-1].loss if self.rounds else None
+        near = last is not None and self._stop.is_near(last, NEAR)
+        return bool(self._status) or (near and self.job.course.wants_signal)
+
+    def take(self, record: RoundRecord, models: Models) -> Status | None:
+        """One more round; what has ended the run with it, if anything."""
+        if record.loss is not None and self._watch.arrives(record.loss):
+            self._status = "target"
+        self.models = models
+        self.rounds.append(record)
+        self.steering.tell(record)
+        return self._status
+
+    def news(self) -> list[Decision]:
+        """What was settled on since this was last asked."""
+        found = self.steering.decisions[self._told :]
+        self._told += len(found)
+        return found
+
+    def ended(self, status: Status, message: str = "") -> RunRecord:
+        """The run, ended so."""
+        return RunRecord(
+            setting=self.job.setting,
+            seed=self.job.seed,
+            status=status,
+            rounds=tuple(self.rounds),
+            message=message,
+            identity=self.job.course.identity,
+        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
@@ -13,19 +13,19 @@ from flwr.app import ArrayRecord, Context
 from flwr.serverapp import Grid, ServerApp
 
 from fedplan.atomic import draft_of
-from fedplan.core.records import RoundRecord
+from fedplan.core.records import RoundRecord, RunRecord, Stop
 from fedplan.course.live import alike
 from fedplan.errors import FedplanError, InputError
 from fedplan.flower.app import pack, unpack
 from fedplan.flower.client import partition_name
-from fedplan.flower.engine import FlowerEngine
 from fedplan.flower.exchange import Clock, WallClock
-from fedplan.flower.journal import StoreJournal
+from fedplan.flower.journal import Journal
 from fedplan.flower.log import LOG
 from fedplan.flower.runner import FlowerRunner
 from fedplan.simulation import Job
 from fedplan.store import Store
 from fedplan.strictjson import to_json
+from fedplan.studies.archive import Progress
 from fedplan.studies.devices import save_names
 from fedplan.studies.experiment import Experiment, build_experiment
 from fedplan.studies.grid import SweptStudy
@@ -75,10 +75,41 @@ def sweep_live_study(
     return sweep_study(experiment, tried, store, engine=engine, progress=progress)
 
 
+class FlowerEngine:
+    """Makes the runs of an archive, one after the other; those that were cut off go on."""
+
+    def __init__(self, runner: FlowerRunner) -> None:
+        self._runner = runner
+        self.num_clients = runner.num_clients
+
+    def run_all(
+        self,
+        jobs: Iterable[Job],
+        stop: Stop,
+        *,
+        progress: Progress | None = None,
+        finished: Callable[[RunRecord], None] | None = None,
+    ) -> Iterator[RunRecord]:
+        """Make the runs, in the order of the jobs.
+
+        A round that the federation cannot make is no end of a run but of everything: clients that
+        come back go on with it.
+        """
+        if progress is not None:
+            self._runner.report = lambda job, made: progress(job, made.record)
+        for job in jobs:
+            run = self._runner.run(job.course, stop, seed=job.seed)
+            if run.status == "unavailable":
+                raise FedplanError(f"A round could not be made. {run.message}")
+            if finished is not None:
+                finished(run)
+            yield run
+
+
 def _meet(
     grid: Grid, experiment: Experiment, store: Store, folder: Path, clock: Clock | None
 ) -> FlowerEngine:
-    """Wait for the nodes: what trains on them."""
+    """Wait for the nodes, and have what makes runs on them."""
     learner, samples = experiment.simulator.learner, experiment.simulator.learner.samples()
 
     def evaluate(_round: int, arrays: ArrayRecord) -> tuple[float, float | None]:
@@ -92,7 +123,7 @@ def _meet(
         learning_rate=experiment.rate,
         names=[partition_name(client) for client in range(experiment.num_clients)],
         samples=learner.sizes.tolist(),
-        journal=StoreJournal(store, experiment.settings, folder),
+        journal=Journal(store, experiment.settings, folder),
         clock=clock,
     )
     _await(runner, experiment.num_clients)

@@ -25,11 +25,12 @@ from fedplan.core.setting import Setting
 from fedplan.course.live import alike
 from fedplan.errors import FedplanError, InputError, InputProblem
 from fedplan.flower.beginning import Beginning
-from fedplan.flower.border import Layout
 from fedplan.flower.exchange import Clock
-from fedplan.flower.journal import StoreJournal, load_weights, save_weights
+from fedplan.flower.journal import Journal, load_weights, save_weights
 from fedplan.flower.log import LOG
-from fedplan.flower.rounds import Made, to_record
+from fedplan.flower.models import to_record
+from fedplan.flower.replies import Layout
+from fedplan.flower.rounds import Made
 from fedplan.flower.rules import RoundRules
 from fedplan.flower.runner import FlowerRunner
 from fedplan.simulation import Job
@@ -172,7 +173,7 @@ class PlannedFedAvg:
     ) -> tuple[RunRecord, Result]:
         """Train to the end; what came of it is in the store, and files beside it."""
         result = Result()
-        journal = StoreJournal(store, entry.experiment.settings, self.folder / "training")
+        journal = Journal(store, entry.experiment.settings, self.folder / "training")
         course = self._beginning(runner, store, entry).course(self._problem, self._plan)
         known = len(runner.names)
 

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from fedplan import InputError
 from fedplan.core.records import Stop
-from fedplan.flower.border import Layout, Rejected, clean
+from fedplan.flower.replies import Layout, Rejected, clean
 from fedplan.flower.rules import RoundRules
 from fedplan.participation import uniform
 

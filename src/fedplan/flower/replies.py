@@ -1,4 +1,4 @@
-"""The border: names of messages, and what a client sends checked before anything is done with it.
+"""Replies: names in messages, and what a client sends, checked before anything is done with it.
 
 A reply is used whole or not at all. What is wrong with it is a text for people; nothing a client
 sends is ever executed, unpickled, or trusted to say how large it is.
@@ -152,7 +152,7 @@ def _headers(value: NDArray[Any]) -> tuple[bytes, bytes]:
     return header(False), header(True)
 
 
-class Border:
+class ReplyChecks:
     """Checks replies; remembers how many examples clients have, to tell what is absurd."""
 
     def __init__(self, layout: Layout) -> None:
