@@ -8,7 +8,7 @@ from flower.conftest import CLIENTS, make_federation
 from flower.federation import Node
 
 from fedplan import FedplanError
-from fedplan.flower.server import run_live_study, sweep_live_study
+from fedplan.flower.server import live_engine
 from fedplan.store import Store
 from fedplan.studies import read_study
 from fedplan.studies.archive import NoEngine
@@ -44,10 +44,13 @@ def run(experiment, folder, federation, *, kill_at=None):
             raise Killed
 
     with Store(f"sqlite:///{folder}/runs.db") as store:
-        outcome = run_live_study(
-            federation.grid, experiment, store, folder, report=report, clock=federation.clock
-        )
+        outcome = run_live(federation, experiment, store, folder, report=report)
     return outcome, reported
+
+
+def run_live(federation, experiment, store, folder, report=None):
+    engine = live_engine(federation.grid, experiment, store, folder, clock=federation.clock)
+    return run_study(experiment, store, engine=engine, report=report)
 
 
 def facts(outcome):
@@ -144,12 +147,13 @@ def test_a_sweep_trains_every_setting_on_the_nodes_and_is_recalled(experiment, t
     federation = make_federation(experiment.simulator.learner)
     reported = []
     with Store(f"sqlite:///{tmp_path}/runs.db") as store:
-        made = sweep_live_study(
-            federation.grid, experiment, swept, store, tmp_path,
-            report=lambda *words: reported.append(words), clock=federation.clock,
+        engine = live_engine(federation.grid, experiment, store, tmp_path, clock=federation.clock)
+        tried = swept.grid(experiment.assumed_fleet)
+        made = sweep_study(
+            experiment, tried, store, engine=engine,
+            progress=lambda *words: reported.append(words),
         )  # fmt: skip
         engine = NoEngine(CLIENTS, "demo")
-        tried = swept.grid(experiment.assumed_fleet)
         recalled = sweep_study(with_devices(experiment, store), tried, store, engine=engine)
     simulated = build_experiment(swept.study)
     with Store(f"sqlite:///{tmp_path}/simulated.db") as store:
@@ -195,11 +199,7 @@ def test_a_federation_that_falls_silent_is_an_error_and_goes_on_later(experiment
 
     with Store(f"sqlite:///{tmp_path}/runs.db") as store:
         with pytest.raises(FedplanError, match=r"A round could not be made\. Round 4 has nobody"):
-            run_live_study(
-                federation.grid, experiment, store, tmp_path, report=report, clock=federation.clock
-            )
+            run_live(federation, experiment, store, tmp_path, report)
         federation.grid.nodes.update(nodes)
-        outcome = run_live_study(
-            federation.grid, experiment, store, tmp_path, clock=federation.clock
-        )
+        outcome = run_live(federation, experiment, store, tmp_path)
     assert outcome.status == "reached"

@@ -37,13 +37,8 @@ class Clock(Protocol):
 class WallClock:
     """Real seconds, which no change of the date moves."""
 
-    def now(self) -> float:
-        """Seconds since the machine was started."""
-        return time.monotonic()
-
-    def sleep(self, seconds: float) -> None:
-        """Wait."""
-        time.sleep(seconds)
+    now = staticmethod(time.monotonic)
+    sleep = staticmethod(time.sleep)
 
 
 @dataclass(frozen=True, slots=True)

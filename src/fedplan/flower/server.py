@@ -21,6 +21,7 @@ from fedplan.flower.client import partition_name
 from fedplan.flower.exchange import Clock, WallClock
 from fedplan.flower.journal import Journal
 from fedplan.flower.log import LOG
+from fedplan.flower.rounds import Made
 from fedplan.flower.runner import FlowerRunner
 from fedplan.simulation import Job
 from fedplan.store import Store
@@ -29,50 +30,12 @@ from fedplan.studies.archive import Progress
 from fedplan.studies.devices import save_names
 from fedplan.studies.experiment import Experiment, build_experiment
 from fedplan.studies.grid import SweptStudy
-from fedplan.studies.outcome import Outcome
 from fedplan.studies.study import study_from_text
-from fedplan.studies.sweep import Sweep, sweep_study
-from fedplan.studies.workflow import run_study
+from fedplan.studies.sweep import sweep_study
+from fedplan.studies.workflow import Report, run_study
 
 MEETING_S = 60.0  # for the nodes to be there, before anything begins
 _POLL_S = 1.0
-
-
-Report = Callable[[str, Job, RoundRecord], None]
-
-
-def run_live_study(
-    grid: Grid,
-    experiment: Experiment,
-    store: Store,
-    folder: Path,
-    *,
-    report: Report | None = None,
-    clock: Clock | None = None,
-) -> Outcome:
-    """Run a study on the nodes of a grid, its client k being the node with partition-id k.
-
-    folder : for the models of runs under way. What store and folder have is not trained again.
-    """
-    engine = _meet(grid, experiment, store, folder, clock)
-    return run_study(experiment, store, engine=engine, report=report)
-
-
-def sweep_live_study(
-    grid: Grid,
-    experiment: Experiment,
-    swept: SweptStudy,
-    store: Store,
-    folder: Path,
-    *,
-    report: Report | None = None,
-    clock: Clock | None = None,
-) -> Sweep:
-    """Sweep a study on the nodes of a grid, one run after the other; else as `run_live_study`."""
-    engine = _meet(grid, experiment, store, folder, clock)
-    progress = None if report is None else partial(report, "sweep")
-    tried = swept.grid(alike(experiment.num_clients))
-    return sweep_study(experiment, tried, store, engine=engine, progress=progress)
 
 
 class FlowerEngine:
@@ -95,8 +58,12 @@ class FlowerEngine:
         A round that the federation cannot make is no end of a run but of everything: clients that
         come back go on with it.
         """
-        if progress is not None:
-            self._runner.report = lambda job, made: progress(job, made.record)
+
+        def report(job: Job, made: Made) -> None:
+            if progress is not None:
+                progress(job, made.record)
+
+        self._runner.report = report
         for job in jobs:
             run = self._runner.run(job.course, stop, seed=job.seed)
             if run.status == "unavailable":
@@ -106,10 +73,15 @@ class FlowerEngine:
             yield run
 
 
-def _meet(
-    grid: Grid, experiment: Experiment, store: Store, folder: Path, clock: Clock | None
+def live_engine(
+    grid: Grid, experiment: Experiment, store: Store, folder: Path, *, clock: Clock | None = None
 ) -> FlowerEngine:
-    """Wait for the nodes, and have what makes runs on them."""
+    """What makes the runs of a study, once a node is there for each of its clients.
+
+    Client k is the node with partition-id k.
+
+    folder : for the models of runs under way. What store and folder have is not trained again.
+    """
     learner, samples = experiment.simulator.learner, experiment.simulator.learner.samples()
 
     def evaluate(_round: int, arrays: ArrayRecord) -> tuple[float, float | None]:
@@ -167,12 +139,13 @@ def main(grid: Grid, context: Context) -> None:
             entry = experiment.save(store)
             folder = Path(config["models"]) / f"{study.name}-{entry.experiment.fingerprint[:12]}"
             with _alone(folder, desk):
-                report = _reporter(desk)
+                report, engine = _reporter(desk), live_engine(grid, experiment, store, folder)
                 if text := config["sweep"]:
-                    swept = SweptStudy.from_text(study, text)
-                    sweep_live_study(grid, experiment, swept, store, folder, report=report)
+                    tried = SweptStudy.from_text(study, text).grid(alike(experiment.num_clients))
+                    progress = partial(report, "sweep")
+                    sweep_study(experiment, tried, store, engine=engine, progress=progress)
                 else:
-                    run_live_study(grid, experiment, store, folder, report=report)
+                    run_study(experiment, store, engine=engine, report=report)
     except FedplanError as error:
         LOG.error("%s", error)
         problems = [str(one) for one in error.problems] if isinstance(error, InputError) else None
