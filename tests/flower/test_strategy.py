@@ -14,13 +14,11 @@ from flwr.serverapp.strategy import Result
 
 from fedplan import FedplanError, Fleet, InputError, read_fleet
 from fedplan.core.constraints import Constraints
-from fedplan.core.records import Observation, Stop
+from fedplan.core.records import Stop
 from fedplan.course.live import LiveOnline
 from fedplan.flower import PlannedFedAvg, RoundRules, journal
 from fedplan.flower.beginning import Beginning
 from fedplan.participation import uniform
-from fedplan.profiling import fleet_of, observed_costs
-from fedplan.profiling.ledger import drifted
 from fedplan.store import Store
 from fedplan.studies.devices import observed_devices
 from fedplan.tables import write_fleet
@@ -424,25 +422,3 @@ def test_a_damaged_model_is_said_to_be(logistic, tmp_path):
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(InputError, match="cannot be read as a model"):
         start(make_federation(logistic), tmp_path, plan=(5, 10))
-
-
-def observe(client, steps, train, trip, joules=None, problem=""):
-    return Observation(
-        client=client, local_steps=steps, train_seconds=train, round_trip_seconds=trip,
-        joules=joules, problem=problem,
-    )  # fmt: skip
-
-
-def test_costs_are_robust_to_outliers_and_failures():
-    seen = [observe(0, e, 1 + 0.5 * e, 3 + 0.5 * e, 2.0 * e) for e in (2, 10) * 5]
-    seen += [observe(0, 10, 90.0, 95.0), observe(0, 2, None, None, problem="late")]
-    costs = observed_costs(seen).devices
-    assert costs[0].step_time_s.value == pytest.approx(0.5)
-    assert costs[0].exchange_s.value == pytest.approx(2.0)
-    fleet = fleet_of(costs, ["a", "b"])  # the second never answered
-    assert fleet.step_time_s.tolist() == pytest.approx([0.5, 0.5])
-    assert fleet.comm_time_s.tolist() == pytest.approx([3.0, 3.0])
-    slower = drifted(costs, [observe(0, 10, 18.0, 20.0)] * 3)[0]
-    assert slower.step_time_s.value == pytest.approx(1.5)
-    assert slower.exchange_s.value == pytest.approx(2.0)
-    assert drifted(costs, [observe(0, 10, 18.0, 20.0)]) == costs
