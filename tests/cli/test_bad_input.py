@@ -22,7 +22,7 @@ from fedplan.convergence.saturation import Saturation
 from fedplan.core.records import Stop
 from fedplan.core.setting import Setting
 from fedplan.models import Logistic
-from fedplan.planning.by_law import price_setting
+from fedplan.planning.predict import price_setting
 from fedplan.simulation import LearningRate, Simulator
 from fedplan.tasks import synthetic
 

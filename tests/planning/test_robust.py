@@ -11,7 +11,7 @@ import pytest
 from planned import make_plan
 from strategies import random_fleet, random_ranges
 
-from fedplan import Bound, Constraints, Fleet, InputError, Objective
+from fedplan import Bound, Constraints, Fleet, InputError, Objective, Problem
 from fedplan.participation.rankings import round_times_s
 from fedplan.planning import robust
 from fedplan.planning import surface as grid
@@ -197,7 +197,8 @@ def test_no_gap_of_a_lattice_hides_a_regret_below_its_lower_bound():
             np.unique([1, *random.integers(1, last + 1, random.integers(0, 4)), last])
             for last in (n, steps)
         )
-        asked = Asked(case.fleet, case.bounds, objective, case.constraints, case.gap, case.quantile)
+        problem = Problem(fleet=case.fleet, objective=objective)
+        asked = Asked(problem, case.bounds, case.gap, case.quantile)
         sketch = Sketch(asked, ks, es)
         all_ks, all_es = np.arange(1, n + 1), np.arange(1, steps + 1)
         exact = round_times_s(case.fleet, all_ks, all_es)

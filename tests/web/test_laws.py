@@ -17,8 +17,8 @@ from fedplan.errors import InputError
 from fedplan.figures.turns import first_turns
 from fedplan.figures.units import extra
 from fedplan.participation import LAWS, uniform
-from fedplan.planning.by_law import price_setting
 from fedplan.planning.example import EXAMPLE_BOUND, example_fleet
+from fedplan.planning.predict import price_setting
 from fedplan.store import Store
 from fedplan.web import runs
 from fedplan.web.answers import answer, doubts

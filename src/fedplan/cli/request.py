@@ -199,8 +199,8 @@ class _Reader(Collector):
         """Note what does not go with what."""
         from fedplan.convergence.bound import Bound
         from fedplan.planning.making import law_problems
+        from fedplan.planning.sampling import method_problems
         from fedplan.planning.steps import steps_range
-        from fedplan.planning.uniform_plan import method_problems
 
         options, has_bound = self._options, self._has_bound
         for name, flag in (("saturation", "--saturation"), ("full_rounds", "--rounds")):

@@ -18,13 +18,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from numbers import Integral
-from typing import Literal
+from typing import Literal, overload
 
 import numpy as np
 
 from fedplan.convergence.bound import Bound, sampling_variance
 from fedplan.convergence.joint_fit import CONFIDENCE, Interval, JointFit
 from fedplan.convergence.pilots import Pilot, Piloted
+from fedplan.convergence.saturation import Saturation
 from fedplan.core.constraints import Constraints
 from fedplan.core.fleet import FloatArray
 from fedplan.errors import InputError
@@ -104,15 +105,23 @@ class Estimate(Shown):
         return constraints
 
 
+@overload
 def what_is_known(
     known: Bound | Estimate, constraints: Constraints | None
-) -> tuple[Bound, tuple[Bound, ...], Constraints]:
-    """The bound to predict with, the bounds to be robust over, and the constraints to plan under.
+) -> tuple[Bound, tuple[Bound, ...], Constraints]: ...
+@overload
+def what_is_known(
+    known: Bound | Estimate | Saturation, constraints: Constraints | None
+) -> tuple[Bound | Saturation, tuple[Bound, ...], Constraints]: ...
+def what_is_known(
+    known: Bound | Estimate | Saturation, constraints: Constraints | None
+) -> tuple[Bound | Saturation, tuple[Bound, ...], Constraints]:
+    """What to predict with, the bounds to be robust over, and the constraints to plan under.
 
     An estimate stands for all three: its bound, its plausible bounds, and no (K, E) out of reach.
     """
     constraints = constraints or Constraints()
-    if isinstance(known, Bound):
+    if not isinstance(known, Estimate):
         return known, (), constraints
     if known.bound is None:
         raise InputError(f"there is no bound to plan with. {known.message}")

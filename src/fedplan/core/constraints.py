@@ -15,7 +15,8 @@ from fedplan.errors import InputError
 
 LIMIT_SLACK = 1e-12  # relative; a limit exceeded by no more than rounding is met
 MAX_STEPS = 10**9
-TOTALS = ("deadline_s", "energy_budget_j", "max_rounds")  # limits on what training comes to
+# Limits on what training comes to, and which number of a prediction each one limits.
+TOTALS = {"deadline_s": "time_s", "energy_budget_j": "energy_j", "max_rounds": "expected_rounds"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +65,7 @@ class Constraints:
 
     def ranges_only(self) -> Constraints:
         """The ranges of K and E without the limits on totals."""
-        return replace(self, deadline_s=None, energy_budget_j=None, max_rounds=None)
+        return replace(self, **dict.fromkeys(TOTALS))
 
     def clients_range(self, num_clients: int) -> tuple[int, int]:
         """Smallest and largest K allowed in a fleet of this size."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 from fedplan.core.objective import Objective
@@ -93,13 +93,13 @@ class Plan(Shown):
     status: Literal["optimal", "infeasible"]
     method: Method
     unit: str
-    prediction: Prediction | None
-    certificate: Certificate | None
-    alternatives: tuple[Alternative, ...]
-    binding: tuple[str, ...]
-    regret: float | None
-    best_attainable: dict[str, Prediction]
-    message: str
+    prediction: Prediction | None = None
+    certificate: Certificate | None = None
+    alternatives: tuple[Alternative, ...] = ()
+    binding: tuple[str, ...] = ()
+    regret: float | None = None
+    best_attainable: dict[str, Prediction] = field(default_factory=dict)
+    message: str = ""
     law: Participation | LazyLaw | None = None
     groups: tuple[GroupCost, ...] = ()
 

@@ -151,12 +151,14 @@ class RankingMemory:
 
 
 def remembering(fleet: Fleet, max_bytes: int = 1 << 27) -> Fleet:
-    """The same fleet with a memory of this size for its rankings.
+    """The same fleet with a memory of this size for its rankings; the one it has stays.
 
     >>> fleet = remembering(Fleet(step_time_s=[1.0, 2.0, 3.0], comm_time_s=[0.0, 5.0, 1.0]))
     >>> rank(fleet, 1) is rank(fleet, 1)
     True
     """
+    if fleet.memory is not None:
+        return fleet
     twin = copy(fleet)
     object.__setattr__(twin, "memory", RankingMemory(max_bytes))
     return twin
@@ -191,8 +193,7 @@ def step_and_comm_s(fleet: Fleet, clients_per_round: IntArray, local_steps: floa
 
 def round_times_s(fleet: Fleet, clients_per_round: IntArray, local_steps: IntArray) -> FloatArray:
     """Expected seconds of a round, exact stragglers; one row a K, one column an E."""
-    if fleet.memory is None:
-        fleet = remembering(fleet)  # the chances of ranks are the same at every E
+    fleet = remembering(fleet)  # the chances of ranks are the same at every E
     columns = []
     for e in local_steps.tolist():
         step_s, comm_s = step_and_comm_s(fleet, clients_per_round, e)

@@ -1,20 +1,24 @@
-"""Plans by any law: groups that take turns, or the cheapest (K, E) of a lattice."""
+"""The cheapest setting of any law: certified, by turns, or on a lattice of K and E."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from operator import attrgetter
 
 import numpy as np
 
+from fedplan.convergence.bound import Bound
+from fedplan.core.constraints import TOTALS
 from fedplan.core.fleet import IntArray
 from fedplan.core.plan import GroupCost, LazyLaw
 from fedplan.core.prediction import Prediction
 from fedplan.core.problem import Problem
 from fedplan.core.setting import Participation, Setting
-from fedplan.errors import InputError
-from fedplan.participation import LAWS, Turns
-from fedplan.planning.rounds import Convergence, expected_rounds
+from fedplan.participation import LAWS, Turns, Uniform, uniform
+from fedplan.planning.exact import minimise
+from fedplan.planning.predict import price_setting
+from fedplan.planning.rounds import Convergence
 from fedplan.planning.surface import between_neighbours, lattice
 from fedplan.planning.turns import likely_turns, plan_turns, turns_steps_range
 
@@ -27,57 +31,39 @@ _FURTHEST = 100  # times the E at which computing takes as long as sending: past
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class LawChoice:
-    """A law, and what training by it is expected to take; `groups` where they take turns."""
+class Choice:
+    """A law, and what training by it is expected to take; no cost is below `lower_bound`."""
 
     law: Participation | LazyLaw
     prediction: Prediction
-    groups: tuple[GroupCost, ...] = ()
+    lower_bound: float | None = None
 
-
-def price_setting(
-    problem: Problem, convergence: Convergence, setting: Setting, *, target_gap: float = 1.0
-) -> Prediction:
-    """Rounds, seconds, joules and cost of training with any setting.
-
-    >>> from fedplan.convergence.saturation import Saturation
-    >>> from fedplan.core.fleet import Fleet
-    >>> from fedplan.participation import uniform
-    >>> problem = Problem(fleet=Fleet(step_time_s=[0.1, 0.2], comm_time_s=1.0))
-    >>> known = Saturation(rounds=10.0, saturation=10.0)
-    >>> price_setting(problem, known, uniform(2, 10)).time_s
-    60.0
-    """
-    if found := setting.problems(len(problem.fleet)):
-        raise InputError(found)
-    law, steps = setting.participation, setting.local_steps
-    rounds = expected_rounds(convergence, problem, law, steps, target_gap=target_gap)
-    cost = law.round_cost(problem, steps)
-    paid = problem.objective.of_round(cost.time_s, cost.energy_j, cost.clients)
-    return Prediction(
-        clients_per_round=setting.clients_per_round,
-        local_steps=steps,
-        expected_rounds=rounds,
-        time_s=cost.time_s * rounds,
-        energy_j=cost.energy_j * rounds,
-        cost=float(paid) * rounds,
-    )
+    @property
+    def groups(self) -> tuple[GroupCost, ...]:
+        """Those that take turns, where they do."""
+        return tuple(getattr(self.law, "rows", ()))
 
 
 def plan_by_law(
-    problem: Problem,
-    convergence: Convergence,
-    law: str,
-    *,
-    target_gap: float = 1.0,
-) -> LawChoice | None:
-    """The cheapest setting of a law that meets the limits; None where none does."""
-    if law != Turns.law:
+    problem: Problem, convergence: Convergence, law: str, *, target_gap: float = 1.0
+) -> Choice | None:
+    """The cheapest setting of a law that meets the limits; None where none does.
+
+    Of uniform sampling with a bound it is the certified optimum.
+    """
+    if law == Turns.law:
+        found = plan_turns(problem, convergence, target_gap=target_gap)
+        return found if found is None else Choice(law=found.grouping, prediction=found.prediction)
+    if law != Uniform.law or not isinstance(convergence, Bound):
         return _plan_on_lattice(problem, convergence, LAWS[law], target_gap)
-    found = plan_turns(problem, convergence, target_gap=target_gap)
-    if found is None:
+    best = minimise(problem, convergence, target_gap=target_gap)
+    if best is None:
         return None
-    return LawChoice(law=found.grouping, groups=found.grouping.rows, prediction=found.prediction)
+    setting = uniform(*best.setting)
+    prediction = price_setting(problem, convergence, setting, target_gap=target_gap)
+    # Priced anew the same setting may differ in the last digit.
+    lower_bound = min(best.lower_bound, prediction.cost)
+    return Choice(law=setting.participation, prediction=prediction, lower_bound=lower_bound)
 
 
 def least_by_law(
@@ -91,21 +77,16 @@ def least_by_law(
         ks, es = _lattices(free, convergence)
         priced = _priced(free, convergence, LAWS[law], ks, es, target_gap)
         found = [prediction for _, prediction in priced]
-    totals = {
-        "deadline_s": lambda one: one.time_s,
-        "energy_budget_j": lambda one: one.energy_j,
-        "max_rounds": lambda one: one.expected_rounds,
-    }
     return {
-        name: min(found, key=total)
-        for name, total in totals.items()
+        name: min(found, key=attrgetter(total))
+        for name, total in TOTALS.items()
         if found and getattr(problem.limits, name) is not None
     }
 
 
 def _plan_on_lattice(
     problem: Problem, convergence: Convergence, law: type[Participation], target_gap: float
-) -> LawChoice | None:
+) -> Choice | None:
     """Two passes: a lattice of K and E in ratio, then a finer one around its best."""
     ks, es = _lattices(problem, convergence)
     best = None
@@ -118,7 +99,7 @@ def _plan_on_lattice(
         size = _lattice_size(problem)
         ks = between_neighbours(ks, int(np.searchsorted(ks, k)), size)
         es = between_neighbours(es, int(np.searchsorted(es, e)), size)
-    return LawChoice(law=best[0].participation, prediction=best[1]) if best else None
+    return Choice(law=best[0].participation, prediction=best[1]) if best else None
 
 
 def _lattice_size(problem: Problem) -> int:

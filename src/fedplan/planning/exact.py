@@ -24,9 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedplan.convergence.bound import Bound, drift
-from fedplan.core.constraints import LIMIT_SLACK, Constraints
+from fedplan.core.constraints import LIMIT_SLACK
 from fedplan.core.fleet import Fleet, FloatArray, IntArray
-from fedplan.core.objective import Objective
+from fedplan.core.problem import Problem
 from fedplan.participation.rankings import remembering, step_and_comm_s
 from fedplan.planning.steps import (
     best_integer_steps,
@@ -47,46 +47,31 @@ _PIECES = 4  # a stretch is cut into
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Optimum:
-    """The optimum and its proof: no integer (K, E) costs less than `lower_bound`."""
+    """The best (K, E) and its proof: `value` is what is least, and none is below `lower_bound`."""
 
-    clients_per_round: int
-    local_steps: int
-    cost: float
+    setting: tuple[int, int]
+    value: float
     lower_bound: float
 
-    @property
-    def setting(self) -> tuple[int, int]:
-        """(K, E)."""
-        return self.clients_per_round, self.local_steps
 
-
-def minimise(
-    fleet: Fleet,
-    bound: Bound,
-    objective: Objective,
-    constraints: Constraints,
-    *,
-    target_gap: float = 1.0,
-) -> Optimum | None:
+def minimise(problem: Problem, bound: Bound, *, target_gap: float = 1.0) -> Optimum | None:
     """The cheapest integer (K, E) of all; None where none meets the constraints.
 
     Ranking the devices at the E that are looked at is most of the work: a fleet that remembers
-    it (`memory.remembering`) has the next problem solved sooner.
+    it (`rankings.remembering`) has the next problem solved sooner.
 
-    >>> fleet = Fleet(step_time_s=[0.1, 0.2, 0.4], comm_time_s=2.0)
-    >>> best = minimise(fleet, Bound(a0=1000.0, b0=1.0), Objective.weighted(0.0), Constraints())
-    >>> best.setting, best.cost == best.lower_bound
+    >>> problem = Problem(fleet=Fleet(step_time_s=[0.1, 0.2, 0.4], comm_time_s=2.0))
+    >>> best = minimise(problem, Bound(a0=1000.0, b0=1.0))
+    >>> best.setting, best.value == best.lower_bound
     ((1, 12), True)
     """
-    if fleet.memory is None:
-        fleet = remembering(fleet)
-    found = _Search(fleet, bound, objective, constraints, target_gap).run()
+    found = _Search(problem, bound, target_gap).run()
     if found is None:
         return None
     cost, k, e = found
     cost /= target_gap
     # Every other point was discarded for a lower bound of at least `cost`, to PRECISION.
-    return Optimum(clients_per_round=k, local_steps=e, cost=cost, lower_bound=cost)
+    return Optimum(setting=(k, e), value=cost, lower_bound=cost)
 
 
 @dataclass(slots=True)
@@ -109,15 +94,9 @@ class _Anchor:
 class _Search:
     """The search, with every total in units of a target gap of 1."""
 
-    def __init__(
-        self,
-        fleet: Fleet,
-        bound: Bound,
-        objective: Objective,
-        constraints: Constraints,
-        target_gap: float,
-    ) -> None:
-        self.fleet, self.bound, self.objective = fleet, bound, objective
+    def __init__(self, problem: Problem, bound: Bound, target_gap: float) -> None:
+        fleet, constraints = remembering(problem.fleet), problem.limits
+        self.fleet, self.bound, self.objective = fleet, bound, problem.objective
         self.constraints = constraints
         self.limit_scale = target_gap * (1 + LIMIT_SLACK)
         self.steps_range = steps_range(constraints, bound)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from fedplan.convergence.bound import Bound
 from fedplan.convergence.pilots import Piloted
 from fedplan.convergence.saturation import Saturation
-from fedplan.core.constraints import LIMIT_SLACK, Constraints
-from fedplan.core.plan import Alternative, GroupCost
+from fedplan.core.constraints import LIMIT_SLACK, TOTALS, Constraints
+from fedplan.core.plan import Alternative, Plan
 from fedplan.core.prediction import Prediction
-from fedplan.planning.robust import RobustOptimum
 
 _WORDS = {
     "deadline_s": ("the deadline", "fastest {1} is {2} s"),
@@ -52,71 +49,63 @@ def how_sure(method: str) -> str:
 
 
 def explain_plan(
-    method: str,
-    prediction: Prediction,
-    gap: float | None,
+    plan: Plan,
+    convergence: Bound | Saturation,
     num_clients: int,
-    holds: Sequence[str],
-    robust: RobustOptimum | None,
-    alternatives: Sequence[Alternative],
+    *,
+    given: Constraints,
     costs_nothing: bool,
     piloted: Piloted | None,
+    quantile: float,
 ) -> str:
-    """One paragraph: the choice, why it can be trusted, and what others would pay."""
+    """One paragraph: the choice, why it can be trusted, and what others would pay.
+
+    given : the constraints asked for; others that bind are as far as the pilots are trusted.
+    """
+    if plan.prediction is None:
+        raise AssertionError("only a plan with a setting is explained")
     sentences = [
-        _UNSETTLED if robust is not None and is_guess(robust.regret) else "",
-        f"Use {prediction.clients_per_round:,} of {num_clients:,} clients per round and "
-        f"{prediction.local_steps:,} local step{'s' if prediction.local_steps > 1 else ''}.",
-        _trust(method, gap, robust),
+        _UNSETTLED if plan.method == "robust" and is_guess(plan.regret) else "",
+        _who(plan, plan.prediction, num_clients),
+        _assumed(convergence, plan.regret)
+        if isinstance(convergence, Saturation)
+        else _trust(plan, quantile),
     ]
     if costs_nothing:
         sentences.append("Every setting costs nothing by these weights, so the fastest is taken.")
-    if holds:
-        names = " and ".join(holds)
-        if robust is None:
-            sentences.append(f"Without {names} it would be cheaper.")
-        else:
+    if plan.binding:
+        names = " and ".join(_hold(name, given) for name in plan.binding)
+        if plan.method == "robust":
             sentences.append(f"Held by {names}: beyond, another choice may be better.")
+        else:
+            sentences.append(f"Without {names} it would be cheaper.")
     if piloted is not None:
-        sentences.append(_extrapolation(prediction, piloted))
+        sentences.append(_extrapolation(plan.prediction, piloted))
     sentences += [
         _would_cost(other)
-        for other in alternatives
-        if method != "paper" or other.name != "the paper's method"
+        for other in plan.alternatives
+        if plan.method != "paper" or other.name != "the paper's method"
     ]
     return " ".join(sentence for sentence in sentences if sentence)
 
 
-def explain_law_plan(
-    law: str,
-    prediction: Prediction,
-    groups: Sequence[GroupCost],
-    convergence: Bound | Saturation,
-    regret: float | None,
-    alternatives: Sequence[Alternative],
-    num_clients: int,
-) -> str:
-    """One paragraph: who trains when, what that rests on, and what others would pay."""
+def _who(plan: Plan, prediction: Prediction, num_clients: int) -> str:
+    """Who trains, and for how many steps."""
     steps = f"{prediction.local_steps:,} local step{'s' if prediction.local_steps > 1 else ''}"
-    if groups:
-        noun = "group takes" if len(groups) == 1 else "groups take"
-        slowest, quickest = groups[-1], groups[0]
-        sentences = [
-            f"{len(groups):,} {noun} turns, with {steps}; a round takes "
-            f"{plain(prediction.time_s / prediction.expected_rounds)} s on average, from "
-            f"{plain(quickest.time_s)} to {plain(slowest.time_s)} s by group."
-        ]
-        if len(groups) == 1:
-            sentences = [f"All {num_clients:,} clients train in every round, with {steps}."]
-    else:
-        named = "" if law == "uniform" else f" ({law})"
-        sentences = [
-            f"Use {prediction.clients_per_round:,} of {num_clients:,} clients per round{named} "
-            f"and {steps}."
-        ]
-    if isinstance(convergence, Saturation):
-        sentences.append(_assumed(convergence, regret))
-    return " ".join([*sentences, *map(_would_cost, alternatives)])
+    groups = plan.groups
+    if not groups:
+        law = "" if plan.participation == "uniform" else f" ({plan.participation})"
+        return (
+            f"Use {prediction.clients_per_round:,} of {num_clients:,} clients per round{law} and "
+            f"{steps}."
+        )
+    if len(groups) == 1:
+        return f"All {num_clients:,} clients train in every round, with {steps}."
+    return (
+        f"{len(groups):,} groups take turns, with {steps}; a round takes "
+        f"{plain(prediction.time_s / prediction.expected_rounds)} s on average, from "
+        f"{plain(groups[0].time_s)} to {plain(groups[-1].time_s)} s by group."
+    )
 
 
 def _assumed(convergence: Saturation, regret: float | None) -> str:
@@ -137,13 +126,9 @@ def _assumed(convergence: Saturation, regret: float | None) -> str:
     )
 
 
-def hold_words(name: str, *, given: bool) -> str:
-    """What holds a plan: a limit that was given, or as far as the pilots are trusted.
-
-    >>> hold_words("max_local_steps", given=True), hold_words("max_local_steps", given=False)
-    ('the maximum of local steps', 'the limit of twice the most local steps piloted')
-    """
-    return _WORDS[name][0] if given else _REACH[name]
+def _hold(name: str, given: Constraints) -> str:
+    """What holds a plan: a limit that was given, or as far as the pilots are trusted."""
+    return _REACH[name] if getattr(given, name) is None else _WORDS[name][0]
 
 
 def _extrapolation(prediction: Prediction, piloted: Piloted) -> str:
@@ -167,22 +152,25 @@ def _extrapolation(prediction: Prediction, piloted: Piloted) -> str:
     )
 
 
-def _trust(method: str, gap: float | None, robust: RobustOptimum | None) -> str:
-    if method == "exact":
-        return "Nothing cheaper meets what was asked, under this bound (proven, gap 0)."
-    if robust is not None:
-        slack = f" (no setting can get below {robust.lower_bound:.1%})" if gap else ""
-        whichever = "Whichever of the plausible bounds is true"
-        if robust.quantile < 1:
-            whichever = f"Under {robust.quantile:.0%} of the plausible bounds"
-        return (
-            f"{whichever}, it costs at most {robust.regret:.1%} more than the best setting "
-            f"would{slack}."
-        )
-    return (
-        "This is the paper's Algorithm 2: it takes every round at the mean device's speed and "
-        "weighs sampling by c0 = b0; time, energy and cost are by that model."
-    )
+def _trust(plan: Plan, quantile: float) -> str:
+    match plan.method:
+        case "exact":
+            return "Nothing cheaper meets what was asked, under this bound (proven, gap 0)."
+        case "paper":
+            return (
+                "This is the paper's Algorithm 2: it takes every round at the mean device's speed "
+                "and weighs sampling by c0 = b0; time, energy and cost are by that model."
+            )
+        case "robust" if plan.certificate is not None:
+            proof, whichever = plan.certificate, "Whichever of the plausible bounds is true"
+            slack = f" (no setting can get below {proof.lower_bound:.1%})" if proof.gap else ""
+            if quantile < 1:
+                whichever = f"Under {quantile:.0%} of the plausible bounds"
+            return (
+                f"{whichever}, it costs at most {plan.regret:.1%} more than the best setting "
+                f"would{slack}."
+            )
+    return ""
 
 
 def _would_cost(other: Alternative) -> str:
@@ -206,21 +194,13 @@ def explain_infeasible(
     method: str, constraints: Constraints, attainable: dict[str, Prediction]
 ) -> str:
     """Which limits cannot be met, what the best attainable is, and what to change."""
-    limits = {name: getattr(constraints, name) for name in attainable}
-    reached = {
-        "deadline_s": lambda p: p.time_s,
-        "energy_budget_j": lambda p: p.energy_j,
-        "max_rounds": lambda p: p.expected_rounds,
-    }
-    parts = []
-    alone = False
+    parts, alone = [], False
     for name, best in attainable.items():
         what, template = _WORDS[name]
-        least = reached[name](best)
-        impossible = least > limits[name] * (1 + LIMIT_SLACK)
-        alone = alone or impossible
+        limit, least = getattr(constraints, name), getattr(best, TOTALS[name])
+        alone = alone or least > limit * (1 + LIMIT_SLACK)
         parts.append(
-            f"{what[0].upper()}{what[1:]} is {limits[name]:,.6g}; the "
+            f"{what[0].upper()}{what[1:]} is {limit:,.6g}; the "
             f"{template.format(best, how_sure(method), plain(least))}, at {_where(best)}."
         )
     head = "No setting meets the limits"

@@ -17,7 +17,6 @@ from fedplan.core.problem import Problem
 from fedplan.notebook import Rows
 from fedplan.planning.by_law import plan_by_law
 from fedplan.planning.exact import minimise
-from fedplan.planning.rounds import Convergence
 from fedplan.planning.steps import optimal_steps, steps_range
 from fedplan.planning.surface import Surface, affordable_lattice, cost_surface, fits_whole, lattice
 
@@ -88,25 +87,22 @@ def frontier_by_law(
     Of uniform sampling with a bound it is `compute_frontier`; of others, the cheapest settings over
     energy weights from 0 to 1.
     """
-    if isinstance(known, Saturation):
-        convergence: Convergence = known
-    else:
-        bound, _, limits = what_is_known(known, problem.limits)
-        if law == "uniform":
-            points = compute_frontier(
-                problem.fleet, bound, target_gap=target_gap, constraints=limits
-            )
-            return points, is_complete(problem.fleet, bound, limits)
-        convergence = bound
-    found: dict[tuple[int, int], tuple[float, float, int | None]] = {}
+    convergence, _, limits = what_is_known(known, problem.limits)
+    if law == "uniform" and isinstance(convergence, Bound):
+        fleet = problem.fleet
+        points = compute_frontier(fleet, convergence, target_gap=target_gap, constraints=limits)
+        return points, is_complete(fleet, convergence, limits)
+    found: dict[tuple[int, int], tuple[float, float]] = {}
     for weight in _weights(problem):
         asked = replace(problem, objective=Objective.weighted(weight))
         best = plan_by_law(asked, convergence, law, target_gap=target_gap)
         if best is not None:
             one = best.prediction
             size = one.clients_per_round or len(best.groups)
-            found[size, one.local_steps] = one.time_s, one.energy_j, one.clients_per_round
-    return Rows(_pareto(found), FrontierPoint), False
+            found[size, one.local_steps] = one.time_s, one.energy_j
+    sizes, steps = np.array(list(found), dtype=np.int64).reshape(-1, 2).T
+    totals = np.array(list(found.values())).reshape(-1, 2).T
+    return _non_dominated(sizes, steps, *totals, groups=law == "turns"), False
 
 
 def _weights(problem: Problem) -> list[float]:
@@ -120,39 +116,12 @@ def _weights(problem: Problem) -> list[float]:
     return [0.0, *(prices / (1.0 + prices)).tolist(), 1.0]
 
 
-def _pareto(found: dict[tuple[int, int], tuple[float, float, int | None]]) -> list[FrontierPoint]:
-    settings = list(found)
-    if not settings:
-        return []
-    time_s, energy_j = (np.array([found[one][axis] for one in settings]) for axis in (0, 1))
-    kept = _non_dominated(time_s, energy_j)
-    weights = _energy_weights(time_s[kept], energy_j[kept])
-    points = []
-    for place, (start, end) in zip(kept.tolist(), weights, strict=True):
-        size, steps = settings[place]
-        clients = found[settings[place]][2]
-        points.append(
-            FrontierPoint(
-                clients_per_round=clients,
-                local_steps=steps,
-                time_s=float(time_s[place]),
-                energy_j=float(energy_j[place]),
-                energy_weight_from=start,
-                energy_weight_to=end,
-                groups=size if clients is None else None,
-            )
-        )
-    return points
-
-
 def frontier_of(surface: Surface, limits: Constraints) -> Rows[FrontierPoint]:
     """The points of a surface that meet the limits and that no other such point beats on both."""
-    allowed = limits.met(surface.time_s, surface.energy_j, surface.expected_rounds)
-    rows, columns = np.nonzero(allowed)
-    if not rows.size:
-        return Rows((), FrontierPoint)
-    kept = _non_dominated(surface.time_s[rows, columns], surface.energy_j[rows, columns])
-    return Rows(_points(surface, rows[kept], columns[kept]), FrontierPoint)
+    places = np.nonzero(limits.met(surface.time_s, surface.energy_j, surface.expected_rounds))
+    clients, steps = surface.clients_per_round[places[0]], surface.local_steps[places[1]]
+    totals = surface.time_s[places], surface.energy_j[places]
+    return _non_dominated(clients, steps, *totals, groups=False)
 
 
 def is_complete(fleet: Fleet, bound: Bound, constraints: Constraints | None = None) -> bool:
@@ -194,37 +163,43 @@ def _grid(
     ks, es = lattice(low_k, high_k, size), lattice(low_e, high_e, size // 2)
     # Both ends of the frontier, so that limits between two lattice points are not missed.
     for weight in (0.0, 1.0):
-        end = minimise(fleet, bound, Objective.weighted(weight), limits, target_gap=target_gap)
+        asked = Problem(fleet=fleet, objective=Objective.weighted(weight), limits=limits)
+        end = minimise(asked, bound, target_gap=target_gap)
         if end is None:
             return None
-        ks, es = np.union1d(ks, end.clients_per_round), np.union1d(es, end.local_steps)
+        ks, es = np.union1d(ks, end.setting[0]), np.union1d(es, end.setting[1])
     return ks, es
 
 
-def _non_dominated(time_s: FloatArray, energy_j: FloatArray) -> IntArray:
-    """Positions of the non-dominated points by rising time; of equal points the first."""
+def _non_dominated(
+    sizes: IntArray, steps: IntArray, time_s: FloatArray, energy_j: FloatArray, *, groups: bool
+) -> Rows[FrontierPoint]:
+    """The non-dominated of these settings by rising time; of equal ones the first.
+
+    sizes : K of each, or its number of `groups`.
+    """
+    if not time_s.size:
+        return Rows((), FrontierPoint)
     # Times that differ by rounding alone are equal, and the lower energy comes first.
     order = np.lexsort((energy_j, np.round(np.log(time_s), 12)))
     best_so_far = np.minimum.accumulate(np.concatenate([[np.inf], energy_j[order][:-1]]))
-    return order[energy_j[order] < best_so_far * (1 - 1e-12)]
-
-
-def _points(surface: Surface, rows: IntArray, columns: IntArray) -> list[FrontierPoint]:
-    time_s, energy_j = surface.time_s[rows, columns], surface.energy_j[rows, columns]
-    weights = _energy_weights(time_s, energy_j)
-    return [
-        FrontierPoint(
-            clients_per_round=int(surface.clients_per_round[row]),
-            local_steps=int(surface.local_steps[column]),
-            time_s=float(time),
-            energy_j=float(energy),
-            energy_weight_from=start,
-            energy_weight_to=end,
+    kept = order[energy_j[order] < best_so_far * (1 - 1e-12)]
+    weights = _energy_weights(time_s[kept], energy_j[kept])
+    points = []
+    for place, (start, end) in zip(kept.tolist(), weights, strict=True):
+        size = int(sizes[place])
+        points.append(
+            FrontierPoint(
+                clients_per_round=None if groups else size,
+                local_steps=int(steps[place]),
+                time_s=float(time_s[place]),
+                energy_j=float(energy_j[place]),
+                energy_weight_from=start,
+                energy_weight_to=end,
+                groups=size if groups else None,
+            )
         )
-        for row, column, time, energy, (start, end) in zip(
-            rows, columns, time_s, energy_j, weights, strict=True
-        )
-    ]
+    return Rows(points, FrontierPoint)
 
 
 def _energy_weights(

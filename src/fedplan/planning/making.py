@@ -11,8 +11,8 @@ from fedplan.core.plan import Method, Plan
 from fedplan.core.problem import Problem
 from fedplan.errors import InputError
 from fedplan.participation import LAWS
-from fedplan.planning.law_plan import plan_of_law
-from fedplan.planning.uniform_plan import UniformCase, method_problems
+from fedplan.planning.plans import Case
+from fedplan.planning.sampling import SamplingCase, method_problems
 
 
 def make_plan(
@@ -46,29 +46,26 @@ def make_plan(
     """
     known = Saturation.within(*RANGE) if convergence is None else convergence
     law = participation or ("turns" if isinstance(known, Saturation) else "uniform")
-    problems = law_problems(law, method, has_bound=not isinstance(known, Saturation))
-    problems += target_gap_problems(target_gap)
-    if isinstance(known, Saturation) or law != "uniform":
-        if problems:
-            raise InputError(problems)
-        if not isinstance(known, Saturation):
-            known, _, _ = what_is_known(known, None)
-        return plan_of_law(problem, known, law, target_gap=target_gap)
-    bound, estimated, constraints = what_is_known(known, problem.limits)
+    truth, estimated, limits = what_is_known(known, problem.limits)
     plausible = plausible or estimated
-    problems += method_problems(
-        method, constraints, robust_possible=bool(plausible), regret_quantile=regret_quantile
-    )
+    problems = law_problems(law, method, has_bound=isinstance(truth, Bound))
+    problems += target_gap_problems(target_gap)
+    if law == "uniform" and isinstance(truth, Bound):
+        problems += method_problems(
+            method, limits, robust_possible=bool(plausible), regret_quantile=regret_quantile
+        )
     if problems:
         raise InputError(problems)
-    method = method or ("robust" if plausible else "exact")
+    if law != "uniform" or not isinstance(truth, Bound):
+        return Case(problem, truth, law, target_gap).plan()
     piloted = known.piloted if isinstance(known, Estimate) else None
-    case = UniformCase(problem, bound, constraints, target_gap, piloted)
-    if method == "paper":
-        return case.paper_plan()
-    if method == "robust":
-        return case.robust_plan(plausible, regret_quantile)
-    return case.exact_plan()
+    asked = SamplingCase(problem, truth, target_gap, limits, piloted)
+    match method or ("robust" if plausible else "exact"):
+        case "paper":
+            return asked.paper_plan()
+        case "robust":
+            return asked.robust_plan(plausible, regret_quantile)
+    return asked.plan()
 
 
 def law_problems(law: str, method: str | None, *, has_bound: bool) -> list[str]:

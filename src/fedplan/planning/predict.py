@@ -1,17 +1,46 @@
-"""Predictions: what training with one (K, E) takes, by the bound and the fleet."""
+"""Predictions: what training with one setting takes, by what is known of convergence."""
 
 from __future__ import annotations
 
-from fedplan.convergence.bound import Bound, rounds_for_gap
+from dataclasses import dataclass
+
+from fedplan.convergence.bound import Bound, target_gap_problems
 from fedplan.core.fleet import Fleet
 from fedplan.core.objective import Objective
 from fedplan.core.prediction import Prediction
-from fedplan.participation.uniform import (
-    check_setting,
-    mean_round_time_s,
-    round_energy_j,
-    round_time_s,
-)
+from fedplan.core.problem import Problem
+from fedplan.core.setting import RoundCost, Setting
+from fedplan.errors import InputError
+from fedplan.participation.uniform import Uniform, mean_round_time_s, round_energy_j
+from fedplan.planning.rounds import Convergence, expected_rounds
+
+
+def price_setting(
+    problem: Problem, convergence: Convergence, setting: Setting, *, target_gap: float = 1.0
+) -> Prediction:
+    """Rounds, seconds, joules and cost of training with any setting.
+
+    >>> from fedplan.convergence.saturation import Saturation
+    >>> from fedplan.participation import uniform
+    >>> problem = Problem(fleet=Fleet(step_time_s=[0.1, 0.2], comm_time_s=1.0))
+    >>> known = Saturation(rounds=10.0, saturation=10.0)
+    >>> price_setting(problem, known, uniform(2, 10)).time_s
+    60.0
+    """
+    if found := setting.problems(len(problem.fleet)) + target_gap_problems(target_gap):
+        raise InputError(found)
+    law, steps = setting.participation, setting.local_steps
+    rounds = expected_rounds(convergence, problem, law, steps, target_gap=target_gap)
+    cost = law.round_cost(problem, steps)
+    paid = problem.objective.of_round(cost.time_s, cost.energy_j, cost.clients)
+    return Prediction(
+        clients_per_round=setting.clients_per_round,
+        local_steps=steps,
+        expected_rounds=rounds,
+        time_s=cost.time_s * rounds,
+        energy_j=cost.energy_j * rounds,
+        cost=float(paid) * rounds,
+    )
 
 
 def predict(
@@ -32,19 +61,23 @@ def predict(
     >>> predict(fleet, Bound(a0=100.0, b0=1.0), Objective.weighted(0.0), 2, 10).time_s
     60.0
     """
-    check_setting(fleet, clients_per_round, local_steps)
-    rounds = float(rounds_for_gap(bound, clients_per_round, local_steps, len(fleet), target_gap))
-    if exact_stragglers:
-        seconds = round_time_s(fleet, clients_per_round, local_steps)
-    else:
-        seconds = mean_round_time_s(fleet, local_steps)
-    joules = float(round_energy_j(fleet, clients_per_round, local_steps))
-    cost = float(objective.of_round(seconds, joules, clients_per_round))
-    return Prediction(
-        clients_per_round=clients_per_round,
-        local_steps=local_steps,
-        expected_rounds=rounds,
-        time_s=seconds * rounds,
-        energy_j=joules * rounds,
-        cost=cost * rounds,
+    law = Uniform if exact_stragglers else _WithoutStragglers
+    return price_setting(
+        Problem(fleet=fleet, objective=objective),
+        bound,
+        Setting(participation=law(clients_per_round=clients_per_round), local_steps=local_steps),
+        target_gap=target_gap,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _WithoutStragglers(Uniform):
+    """Uniform sampling as the paper's P3 prices it: every round at the mean device's speed."""
+
+    def round_cost(self, problem: Problem, local_steps: float) -> RoundCost:
+        fleet, clients = problem.fleet, self.clients_per_round
+        return RoundCost(
+            time_s=mean_round_time_s(fleet, local_steps),
+            energy_j=float(round_energy_j(fleet, clients, local_steps)),
+            clients=clients,
+        )

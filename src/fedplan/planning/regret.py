@@ -8,47 +8,41 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedplan.convergence.bound import Bound, drift
-from fedplan.core.constraints import Constraints
-from fedplan.core.fleet import Fleet, FloatArray, IntArray
-from fedplan.core.objective import Objective
+from fedplan.core.fleet import FloatArray, IntArray
+from fedplan.core.problem import Problem
 from fedplan.participation.rankings import step_and_comm_s
 from fedplan.participation.uniform import round_energy_j
-from fedplan.planning.exact import Optimum, minimise
-from fedplan.planning.surface import upper_quantile
 
 _CHUNK = 1 << 22  # costs held at a time
 
 
-def rounds_needed(
-    bounds: Sequence[Bound], ks: IntArray, es: IntArray, num_clients: int
-) -> FloatArray:
-    """Rounds needed for a gap of 1; bound x K x E."""
-    a0 = np.array([bound.a0 for bound in bounds])[:, np.newaxis, np.newaxis]
-    drifts = np.stack([drift(bound, ks, num_clients) for bound in bounds])[:, :, np.newaxis]
-    return np.asarray(a0 / es + drifts * es)
+def upper_quantile(values: FloatArray, quantile: float) -> FloatArray:
+    """The smallest value that at least a share `quantile` of the first axis does not exceed."""
+    rank = max(int(np.ceil(quantile * values.shape[0] - 1e-9)) - 1, 0)
+    return np.asarray(np.partition(values, rank, axis=0)[rank])
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What regret is asked for."""
+    """What regret is asked for: over these bounds, of which a share `quantile` counts."""
 
-    fleet: Fleet
+    problem: Problem
     bounds: Sequence[Bound]
-    objective: Objective
-    constraints: Constraints
     target_gap: float
     quantile: float
 
-    def solve(self, bound: Bound) -> Optimum | None:
-        """The optimum if this bound were true."""
-        return minimise(
-            self.fleet, bound, self.objective, self.constraints, target_gap=self.target_gap
-        )
+    def rounds(self, ks: IntArray, es: IntArray) -> FloatArray:
+        """Rounds needed; bound x K x E."""
+        a0 = np.array([bound.a0 for bound in self.bounds])[:, np.newaxis, np.newaxis]
+        num_clients = len(self.problem.fleet)
+        drifts = np.stack([drift(bound, ks, num_clients) for bound in self.bounds])
+        return np.asarray((a0 / es + drifts[:, :, np.newaxis] * es) / self.target_gap)
 
     def cost_of_round(self, ks: IntArray, es: IntArray, seconds: FloatArray) -> FloatArray:
         """What a round of this many seconds costs; K x E."""
         k = ks[:, np.newaxis]
-        return self.objective.of_round(seconds, round_energy_j(self.fleet, k, es), k)
+        joules = round_energy_j(self.problem.fleet, k, es)
+        return self.problem.objective.of_round(seconds, joules, k)
 
 
 class Table:
@@ -64,12 +58,12 @@ class Table:
 
     def _costs(self, rows: slice) -> FloatArray:
         """Cost under every bound, infinite where the limits fail too often; bound x K x E."""
-        case, ks = self.case, self.ks[rows]
-        rounds = rounds_needed(case.bounds, ks, self.es, len(case.fleet)) / case.target_gap
+        case, limits, ks = self.case, self.case.problem.limits, self.ks[rows]
+        rounds = case.rounds(ks, self.es)
         costs = self.per_round[rows] * rounds
-        if case.constraints.limits_totals:
-            joules = round_energy_j(case.fleet, ks[:, np.newaxis], self.es)
-            met = case.constraints.met(self.seconds[rows] * rounds, joules * rounds, rounds)
+        if limits.limits_totals:
+            joules = round_energy_j(case.problem.fleet, ks[:, np.newaxis], self.es)
+            met = limits.met(self.seconds[rows] * rounds, joules * rounds, rounds)
             costs[:, met.mean(axis=0) < case.quantile - 1e-12] = np.inf
         return costs
 
@@ -77,11 +71,6 @@ class Table:
         """The lowest cost under each bound, infinite where nothing meets the limits."""
         chunks = [self._costs(rows).min(axis=(1, 2)) for rows in self._row_chunks()]
         return np.asarray(np.min(chunks, axis=0))
-
-    def optima(self) -> FloatArray | None:
-        """The lowest cost under each bound; None where nothing meets the limits."""
-        lowest = self.lowest_costs()
-        return lowest if np.isfinite(lowest).all() else None
 
     def cheapest(self) -> list[tuple[int, int]]:
         """Row and column of the lowest cost under each bound."""
@@ -117,7 +106,12 @@ class Sketch:
     def __init__(self, case: Case, ks: IntArray, es: IntArray) -> None:
         self.case, self.ks, self.es = case, ks, es
         # Seconds of a step and of communication of the slowest; 2 x E x K.
-        self.lines = np.stack([step_and_comm_s(case.fleet, ks, e) for e in es.tolist()], axis=1)
+        fleet = case.problem.fleet
+        self.lines = np.stack([step_and_comm_s(fleet, ks, e) for e in es.tolist()], axis=1)
+
+    def table(self, ks: IntArray, es: IntArray) -> Table:
+        """Costs of another lattice, none too high."""
+        return Table(self.case, ks, es, self.seconds_at_least(ks, es))
 
     def seconds_at_least(self, ks: IntArray, es: IntArray) -> FloatArray:
         """K x E."""
@@ -136,9 +130,10 @@ class Sketch:
         last_k, last_e = (np.append(first[1:] - 1, first[-1]) for first in (ks, es))
         falling = case.cost_of_round(ks, last_e, self.seconds_at_least(ks, last_e)) / last_e
         rising = case.cost_of_round(ks, es, self.seconds_at_least(ks, es)) * es
+        drifts = [drift(bound, last_k, len(case.problem.fleet)) for bound in case.bounds]
         costs = [
-            bound.a0 * falling + drift(bound, last_k, len(case.fleet))[:, np.newaxis] * rising
-            for bound in case.bounds
+            bound.a0 * falling + spread[:, np.newaxis] * rising
+            for bound, spread in zip(case.bounds, drifts, strict=True)
         ]
         ratios = np.stack(costs) / (case.target_gap * optima[:, None, None])
         return max(0.0, float(upper_quantile(ratios, case.quantile).min()) - 1.0)

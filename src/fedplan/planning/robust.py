@@ -9,17 +9,21 @@ convex hull of the given bounds is its worst case over the bounds themselves.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 
 from fedplan.convergence.bound import Bound
-from fedplan.core.constraints import TOTALS, Constraints
+from fedplan.core.constraints import TOTALS
 from fedplan.core.fleet import Fleet, FloatArray, IntArray
-from fedplan.core.objective import Objective
+from fedplan.core.prediction import Prediction
+from fedplan.core.problem import Problem
+from fedplan.participation import uniform
 from fedplan.participation.rankings import remembering, round_times_s
 from fedplan.participation.uniform import round_energy_j
-from fedplan.planning.regret import Case, Sketch, Table, rounds_needed
+from fedplan.planning.exact import Optimum, minimise
+from fedplan.planning.predict import price_setting
+from fedplan.planning.regret import Case, Sketch, Table, upper_quantile
 from fedplan.planning.steps import steps_range
 from fedplan.planning.surface import (
     STEPS_A_DECADE,
@@ -28,7 +32,6 @@ from fedplan.planning.surface import (
     fits_whole,
     lattice,
     steps_ladder,
-    upper_quantile,
 )
 
 _FINER_STEPS = 8  # of E between two neighbours: each ranks the fleet
@@ -37,94 +40,80 @@ _SKETCHES = 3  # each closer to the best
 _NEAR = 0.1  # of the least regret above it
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RobustOptimum:
-    """The choice, its regret, and a regret that no integer (K, E) can go below."""
-
-    clients_per_round: int
-    local_steps: int
-    regret: float
-    lower_bound: float
-    quantile: float
-
-    @property
-    def setting(self) -> tuple[int, int]:
-        """(K, E)."""
-        return self.clients_per_round, self.local_steps
-
-
 def minimise_regret(
-    fleet: Fleet,
-    bounds: Sequence[Bound],
-    objective: Objective,
-    constraints: Constraints,
-    *,
-    target_gap: float = 1.0,
-    quantile: float = 1.0,
-) -> RobustOptimum | None:
+    problem: Problem, bounds: Sequence[Bound], *, target_gap: float = 1.0, quantile: float = 1.0
+) -> Optimum | None:
     """The (K, E) whose `quantile` of regrets over `bounds` is smallest; 1 is the worst case.
 
     Limits must hold under at least that share of the bounds; None where no (K, E) does that.
     Up to some thousand devices every (K, E) is looked at; above, lattices that close in on the
     best, and `lower_bound` says how much they can have missed.
     """
-    if fleet.memory is None:
-        fleet = remembering(fleet)
-    case = Case(fleet, bounds, objective, constraints, target_gap, quantile)
-    k_range, e_range = constraints.clients_range(len(fleet)), steps_range(constraints, *bounds)
-    if fits_whole(fleet, k_range, e_range):
-        ks, es = np.arange(k_range[0], k_range[1] + 1), np.arange(e_range[0], e_range[1] + 1)
-        table = Table(case, ks, es, round_times_s(fleet, ks, es))
-        optima = table.optima()
-        if optima is None:
-            return None
-        regret, setting = table.least_regret(optima)
-        return _optimum(regret, setting, regret, quantile)
-    return _minimise_on_lattices(case, k_range, e_range)
+    case, k_range, e_range = _asked(problem, bounds, target_gap, quantile)
+    fleet = case.problem.fleet
+    if not fits_whole(fleet, k_range, e_range):
+        return _minimise_on_lattices(case, k_range, e_range)
+    ks, es = (np.arange(low, high + 1) for low, high in (k_range, e_range))
+    table = Table(case, ks, es, round_times_s(fleet, ks, es))
+    optima = table.lowest_costs()
+    if not np.isfinite(optima).all():
+        return None
+    regret, setting = table.least_regret(optima)
+    return Optimum(setting=setting, value=regret, lower_bound=regret)
+
+
+def _asked(
+    problem: Problem, bounds: Sequence[Bound], target_gap: float, quantile: float
+) -> tuple[Case, tuple[int, int], tuple[int, int]]:
+    """The case, and its ranges of K and E."""
+    problem = replace(problem, fleet=remembering(problem.fleet))
+    return (
+        Case(problem, bounds, target_gap, quantile),
+        problem.limits.clients_range(len(problem.fleet)),
+        steps_range(problem.limits, *bounds),
+    )
 
 
 def _minimise_on_lattices(
     case: Case, k_range: tuple[int, int], e_range: tuple[int, int]
-) -> RobustOptimum | None:
-    fleet, bounds, quantile = case.fleet, case.bounds, case.quantile
+) -> Optimum | None:
+    fleet, limited = case.problem.fleet, case.problem.limits.limits_totals
+    # The optimum under each bound on its own, and what every bound allows.
+    likely = (*case.bounds, _hardest(case.bounds)) if limited else case.bounds
+    solved = [minimise(case.problem, bound, target_gap=case.target_gap) for bound in likely]
     size = affordable_lattice(fleet.count.size)
     ks, es = lattice(*k_range, size), steps_ladder(*e_range, STEPS_A_DECADE)
-    if case.constraints.limits_totals:
+    if limited:
         # What meets narrow limits may lie between lattice points: add where it is best.
-        for bound in (*bounds, _hardest(bounds)):
-            if (own := case.solve(bound)) is not None:
-                ks, es = np.union1d(ks, own.clients_per_round), np.union1d(es, own.local_steps)
+        own = [optimum.setting for optimum in solved if optimum is not None]
+        ks = np.union1d(ks, [k for k, _ in own]).astype(np.int64)
+        es = np.union1d(es, [e for _, e in own]).astype(np.int64)
     sketch = Sketch(case, ks, es)
-    tables = [Table(case, ks, es, sketch.seconds_at_least(ks, es))]
-    optima = tables[0].optima()
-    if optima is None:
+    tables = [sketch.table(ks, es)]
+    optima = tables[0].lowest_costs()
+    if not np.isfinite(optima).all():
         return None
-    if not case.constraints.limits_totals:
-        # The lowest cost under each bound on its own; a lattice would overstate it a little.
-        solved = [case.solve(bound) for bound in bounds]
-        optima = np.array([optimum.cost for optimum in solved if optimum is not None])
-    else:
+    if limited:
         ks, es = _around_optima(sketch, k_range, e_range)
         tables.append(Table(case, ks, es, round_times_s(fleet, ks, es)))
         optima = np.minimum(optima, tables[-1].lowest_costs())
+    else:  # a lattice would overstate them a little
+        optima = np.array([optimum.value for optimum in solved if optimum is not None])
     ks, es = lattice(*k_range, _SKETCHED), lattice(*e_range, _SKETCHED)
     lower_bound = sketch.regret_at_least(ks, es, optima)
     for _ in range(_SKETCHES):
-        table = Table(case, ks, es, sketch.seconds_at_least(ks, es))
+        table = sketch.table(ks, es)
         regrets = table.regrets(optima)
         ks, es = _near_best(ks, regrets.min(axis=1)), _near_best(es, regrets.min(axis=0))
     while True:
-        regrets = table.regrets(optima)
-        row, column = np.unravel_index(np.argmin(regrets), regrets.shape)
-        ks = between_neighbours(table.ks, int(row), size)
-        es = between_neighbours(table.es, int(column), _FINER_STEPS)
+        ks, es = _closer(table.ks, table.es, table.regrets(optima), size)
         if table is tables[-1] and ks.size <= 3 and es.size <= 3:
             break
         table = Table(case, ks, es, round_times_s(fleet, ks, es))
         tables.append(table)
         optima = np.minimum(optima, table.lowest_costs())
     regret, setting = min(table.least_regret(optima) for table in tables)
-    return _optimum(regret, setting, min(regret, lower_bound), quantile)
+    return Optimum(setting=setting, value=regret, lower_bound=min(regret, lower_bound))
 
 
 def _around_optima(
@@ -134,15 +123,13 @@ def _around_optima(
 
     A sketch takes rounds for a little shorter than they are, so beside each K there are others.
     """
-    case = sketch.case
     ks, es = lattice(*k_range, _SKETCHED), lattice(*e_range, _SKETCHED)
-    whole = Table(case, ks, es, sketch.seconds_at_least(ks, es)).cheapest()
+    whole = sketch.table(ks, es).cheapest()
     found_k, found_e = [], []
     for bound, (row, column) in enumerate(whole):
         near_k = between_neighbours(ks, row, _SKETCHED)
         near_e = between_neighbours(es, column, _FINER_STEPS)
-        near = Table(case, near_k, near_e, sketch.seconds_at_least(near_k, near_e))
-        row, column = near.cheapest()[bound]
+        row, column = sketch.table(near_k, near_e).cheapest()[bound]
         k = near_k[row]
         found_k += [k - k // 100 - 1, k, k + k // 100 + 1]
         found_e.append(near_e[column])
@@ -157,52 +144,43 @@ def _near_best(points: IntArray, regrets: FloatArray) -> IntArray:
     return lattice(int(points[first]), int(points[last]), _SKETCHED)
 
 
-def _optimum(
-    regret: float, setting: tuple[int, int], lower_bound: float, quantile: float
-) -> RobustOptimum:
-    return RobustOptimum(
-        clients_per_round=setting[0],
-        local_steps=setting[1],
-        regret=regret,
-        lower_bound=lower_bound,
-        quantile=quantile,
-    )
-
-
 def least_totals(
-    fleet: Fleet,
-    bounds: Sequence[Bound],
-    constraints: Constraints,
-    *,
-    target_gap: float = 1.0,
-    quantile: float = 1.0,
-) -> dict[str, tuple[Bound, int, int]]:
-    """Where each limited total is least under this share of the bounds.
+    problem: Problem, bounds: Sequence[Bound], *, target_gap: float = 1.0, quantile: float = 1.0
+) -> dict[str, Prediction]:
+    """Where each limited total is least, by the worst of this share of the bounds.
 
-    One entry a total: the bound that is the worst of that share there, K and E. Looked for on
-    lattices that close in on it where the fleet is large: a little less may be attainable there.
+    Looked for on lattices that close in on it where the fleet is large: a little less may be
+    attainable there.
     """
-    if fleet.memory is None:
-        fleet = remembering(fleet)
-    k_range, e_range = constraints.clients_range(len(fleet)), steps_range(constraints, *bounds)
-    whole = fits_whole(fleet, k_range, e_range)
-    size = affordable_lattice(fleet.count.size) * (4 if whole else 1)
+    case, k_range, e_range = _asked(problem, bounds, target_gap, quantile)
+    problem = case.problem
+    whole = fits_whole(problem.fleet, k_range, e_range)
+    size = affordable_lattice(problem.fleet.count.size) * (4 if whole else 1)
     first_es = lattice(*e_range, size) if whole else steps_ladder(*e_range, STEPS_A_DECADE)
     least = {}
     for name in TOTALS:
         ks, es = lattice(*k_range, size), first_es
-        while getattr(constraints, name) is not None:
-            rounds = rounds_needed(bounds, ks, es, len(fleet)) / target_gap
+        while getattr(problem.limits, name) is not None:
+            rounds = case.rounds(ks, es)
             needed = upper_quantile(rounds, quantile)
-            total = needed * _of_round(name, fleet, ks, es)
+            total = needed * _of_round(name, problem.fleet, ks, es)
             row, column = np.unravel_index(np.argmin(total), total.shape)
-            worst = int(np.argmin(np.abs(rounds[:, row, column] - needed[row, column])))
-            least[name] = (bounds[worst], int(ks[row]), int(es[column]))
-            ks = between_neighbours(ks, int(row), size)
-            es = between_neighbours(es, int(column), _FINER_STEPS)
+            worst = bounds[int(np.argmin(np.abs(rounds[:, row, column] - needed[row, column])))]
+            setting = uniform(int(ks[row]), int(es[column]))
+            least[name] = price_setting(problem, worst, setting, target_gap=target_gap)
+            ks, es = _closer(ks, es, total, size)
             if ks.size <= 3 and es.size <= 3:
                 break
     return least
+
+
+def _closer(ks: IntArray, es: IntArray, values: FloatArray, size: int) -> tuple[IntArray, IntArray]:
+    """Finer lattices around the K and the E of the smallest value; K x E."""
+    row, column = np.unravel_index(np.argmin(values), values.shape)
+    return (
+        between_neighbours(ks, int(row), size),
+        between_neighbours(es, int(column), _FINER_STEPS),
+    )
 
 
 def _of_round(total: str, fleet: Fleet, ks: IntArray, es: IntArray) -> FloatArray | float:

@@ -11,14 +11,14 @@ from fedplan.convergence.saturation import Saturation
 from fedplan.core.fleet import Fleet
 from fedplan.core.objective import Objective
 from fedplan.core.plan import Plan
-from fedplan.core.prediction import Prediction
 from fedplan.core.problem import Problem
 from fedplan.core.setting import Setting
 from fedplan.notebook import Rows
-from fedplan.participation import uniform
-from fedplan.planning.by_law import plan_by_law, price_setting
-from fedplan.planning.exact import minimise
+from fedplan.planning.by_law import plan_by_law
+from fedplan.planning.predict import price_setting
 from fedplan.planning.rounds import Convergence
+
+_MOVED = ((0.5, "half"), (2.0, "twice"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,22 +57,11 @@ def sensitivity(
     >>> all(case.regret >= 0 for case in sensitivity(problem, bound, plan))
     True
     """
-    known: Convergence
-    truths: list[tuple[str, Convergence]] = []
-    if isinstance(convergence, Saturation):
-        known = convergence
-        for factor, word in ((0.5, "half"), (2.0, "twice")):
-            moved = replace(convergence, saturation=convergence.saturation * factor)
-            truths.append((f"saturation {word} as large", moved))
-    else:
-        known, estimated, limits = what_is_known(convergence, problem.limits)
-        problem = replace(problem, limits=limits)
-        truths += other_bounds(known, plausible or estimated)
-    problem = replace(problem, limits=problem.limits.ranges_only())
-    law = plan.participation
+    known, estimated, limits = what_is_known(convergence, problem.limits)
+    problem = replace(problem, limits=limits.ranges_only())
     if not price_setting(problem, known, plan.setting).cost:
         return Rows((), WhatIf)  # nothing costs anything, so nothing can be lost
-    cases = [(name, problem, truth) for name, truth in truths]
+    cases = [(name, problem, truth) for name, truth in _otherwise(known, plausible or estimated)]
     for factor, word in ((0.5, "fast"), (2.0, "slow")):
         fleet = slower_communication(problem.fleet, factor)
         cases.append((f"communication twice as {word}", replace(problem, fleet=fleet), known))
@@ -81,29 +70,30 @@ def sensitivity(
             weighted = replace(problem, objective=Objective.weighted(other))
             cases.append((f"energy weight {other:.2g}", weighted, known))
     return Rows(
-        (_what_if(name, asked, truth, law, plan.setting) for name, asked, truth in cases), WhatIf
+        (_what_if(name, asked, truth, plan.setting) for name, asked, truth in cases), WhatIf
     )
 
 
-def _what_if(name: str, problem: Problem, truth: Convergence, law: str, planned: Setting) -> WhatIf:
-    paid = price_setting(problem, truth, planned).cost
-    best = _best(problem, truth, law) or price_setting(problem, truth, planned)
-    regret = max(0.0, paid / best.cost - 1.0) if best.cost else 0.0
+def _what_if(name: str, problem: Problem, truth: Convergence, planned: Setting) -> WhatIf:
+    paid = price_setting(problem, truth, planned)
+    found = plan_by_law(problem, truth, planned.participation.law)
+    best = paid if found is None else found.prediction
     return WhatIf(
         name=name,
         clients_per_round=best.clients_per_round,
         local_steps=best.local_steps,
-        regret=regret,
+        regret=max(0.0, paid.cost / best.cost - 1.0) if best.cost else 0.0,
     )
 
 
-def _best(problem: Problem, truth: Convergence, law: str) -> Prediction | None:
-    """What the law's own best setting would cost."""
-    if law == "uniform" and isinstance(truth, Bound):
-        found = minimise(problem.fleet, truth, problem.objective, problem.limits)
-        return None if found is None else price_setting(problem, truth, uniform(*found.setting))
-    other = plan_by_law(problem, truth, law)
-    return None if other is None else other.prediction
+def _otherwise(known: Convergence, plausible: Sequence[Bound]) -> list[tuple[str, Convergence]]:
+    """What may be true instead, by name."""
+    if isinstance(known, Bound):
+        return [*other_bounds(known, plausible)]
+    return [
+        (f"saturation {word} as large", replace(known, saturation=known.saturation * factor))
+        for factor, word in _MOVED
+    ]
 
 
 def other_bounds(bound: Bound, plausible: Sequence[Bound]) -> list[tuple[str, Bound]]:
@@ -115,14 +105,12 @@ def other_bounds(bound: Bound, plausible: Sequence[Bound]) -> list[tuple[str, Bo
     if plausible:
         named = {f"a0={b.a0:.4g}, b0={b.b0:.4g}, c0={b.c0:.4g}": b for b in plausible if b != bound}
         return list(named.items())
-    moved = []
-    for name in ("a0", "b0", "c0"):
-        for factor, word in ((0.5, "half"), (2.0, "twice")):
-            values = {"a0": bound.a0, "b0": bound.b0, "c0": bound.c0}
-            if values[name]:
-                values[name] *= factor
-                moved.append((f"{name} {word} as large", Bound(**values)))
-    return moved
+    return [
+        (f"{name} {word} as large", replace(bound, **{name: value * factor}))
+        for name in ("a0", "b0", "c0")
+        if (value := getattr(bound, name))
+        for factor, word in _MOVED
+    ]
 
 
 def slower_communication(fleet: Fleet, factor: float) -> Fleet:

@@ -65,12 +65,6 @@ def steps_ladder(low: int, high: int, a_decade: int) -> IntArray:
     return np.unique(np.concatenate([[low], inside, [high]]))
 
 
-def upper_quantile(values: FloatArray, quantile: float) -> FloatArray:
-    """The smallest value that at least a share `quantile` of the first axis does not exceed."""
-    rank = max(int(np.ceil(quantile * values.shape[0] - 1e-9)) - 1, 0)
-    return np.asarray(np.partition(values, rank, axis=0)[rank])
-
-
 def between_neighbours(points: IntArray, position: int, size: int) -> IntArray:
     """A finer lattice around a point of this one; the point stays in it."""
     low = int(points[max(position - 1, 0)])

@@ -14,11 +14,10 @@ from fedplan.core.plan import Plan
 from fedplan.core.prediction import Prediction
 from fedplan.figures.units import extra
 from fedplan.participation import uniform
-from fedplan.planning.by_law import price_setting
 from fedplan.planning.explain import is_guess
-from fedplan.planning.law_plan import TURNS, beside_turns
 from fedplan.planning.making import make_plan
-from fedplan.planning.predict import predict
+from fedplan.planning.plans import TURNS, beside_turns
+from fedplan.planning.predict import predict, price_setting
 from fedplan.planning.sensitivity import WhatIf, sensitivity
 from fedplan.web.copies import as_command, as_python, fleet_file
 from fedplan.web.grids import Grid

@@ -10,7 +10,7 @@ from fedplan.core.prediction import Prediction
 from fedplan.figures.turns import group_colours
 from fedplan.figures.units import energy_unit, extra, number, quantity, time_unit
 from fedplan.planning.explain import how_sure
-from fedplan.planning.law_plan import BEST_UNIFORM
+from fedplan.planning.plans import BEST_UNIFORM
 from fedplan.web.question import Question
 
 PAPER = "the paper's method"

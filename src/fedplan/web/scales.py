@@ -12,7 +12,7 @@ from fedplan.convergence.saturation import Saturation
 from fedplan.core.objective import Objective
 from fedplan.core.problem import Problem
 from fedplan.participation import uniform
-from fedplan.planning.by_law import price_setting
+from fedplan.planning.predict import price_setting
 from fedplan.planning.surface import Surface, lattice
 from fedplan.web.question import Question
 

@@ -23,9 +23,9 @@ from fedplan.core.problem import Problem
 from fedplan.errors import Collector, InputError, InputProblem
 from fedplan.participation import LAWS
 from fedplan.planning.example import EXAMPLE_BOUND
+from fedplan.planning.sampling import method_problems
 from fedplan.planning.steps import steps_range
 from fedplan.planning.turns import check_group_sizes
-from fedplan.planning.uniform_plan import method_problems
 from fedplan.studies.keys import PRICE_KEYS
 from fedplan.web.basis import Shelf
 from fedplan.web.question import Convergence, Devices, Knowledge, Question

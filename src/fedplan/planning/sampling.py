@@ -1,0 +1,177 @@
+"""Plans for uniform sampling with a bound: certified, the paper's, and of least regret."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import ClassVar
+
+from fedplan.convergence.bound import Bound, drift
+from fedplan.convergence.pilots import Piloted
+from fedplan.core.constraints import MAX_STEPS, TOTALS, Constraints
+from fedplan.core.objective import Objective
+from fedplan.core.plan import METHODS, Certificate, Method, Plan
+from fedplan.core.prediction import Prediction
+from fedplan.core.problem import Problem
+from fedplan.participation import Uniform, uniform
+from fedplan.planning.exact import Optimum
+from fedplan.planning.paper import solve_paper
+from fedplan.planning.plans import A_TENTH, Case
+from fedplan.planning.predict import predict
+from fedplan.planning.robust import least_totals, minimise_regret
+from fedplan.planning.steps import best_integer_steps, steps_range
+
+
+def method_problems(
+    method: Method | None,
+    constraints: Constraints,
+    *,
+    robust_possible: bool,
+    regret_quantile: float,
+) -> list[str]:
+    """What keeps a method from being used as asked."""
+    problems = []
+    if method not in (None, *METHODS):
+        problems.append(f"method must be one of {', '.join(METHODS)}, but got {method!r}.")
+    if method == "robust" and not robust_possible:
+        problems.append(
+            "method 'robust' needs plausible bounds to be robust over. Plan from pilots, or pass "
+            "plausible=[...]."
+        )
+    if method == "paper" and constraints.limits_totals:
+        problems.append(
+            "method 'paper' knows only ranges of clients_per_round and local_steps. Use 'exact' "
+            "with a deadline, an energy budget or max_rounds."
+        )
+    if not 0 < regret_quantile <= 1:
+        problems.append(
+            f"`0 < regret_quantile <= 1` must hold, but got regret_quantile={regret_quantile}."
+        )
+    return problems
+
+
+class SamplingCase(Case):
+    """One question to uniform sampling, where a bound is known."""
+
+    method: ClassVar[Method] = "exact"
+    precision: ClassVar[float] = 1e-9
+
+    def __init__(
+        self,
+        problem: Problem,
+        bound: Bound,
+        target_gap: float,
+        limits: Constraints,
+        piloted: Piloted | None,
+    ) -> None:
+        super().__init__(problem, bound, Uniform.law, target_gap, limits=limits, piloted=piloted)
+        self.bound, self.limits = bound, limits
+
+    def _roughly(self, problem: Problem) -> Problem:
+        return problem  # certified, however many devices there are
+
+    def paper_plan(self) -> Plan:
+        """The plan of the paper's Algorithm 2, by its own model."""
+        setting = self._paper_setting()
+        prediction = predict(
+            self.problem.fleet,
+            self.bound.as_in_paper,
+            self.problem.objective,
+            *setting,
+            target_gap=self.target_gap,
+            exact_stragglers=False,
+        )
+        certificate = Certificate(objective="p3", lower_bound=None, gap=None)
+        chosen = uniform(*setting)
+        return self._plan(
+            "paper",
+            prediction,
+            reference=self.price(chosen),
+            law=chosen.participation,
+            certificate=certificate,
+        )
+
+    def robust_plan(self, plausible: Sequence[Bound], quantile: float) -> Plan:
+        """The plan of least regret over the plausible bounds."""
+
+        def choose(limits: Constraints) -> Optimum | None:
+            asked = replace(self.searched, limits=limits)
+            return minimise_regret(asked, plausible, target_gap=self.target_gap, quantile=quantile)
+
+        found = choose(self.limits)
+        if found is None:
+            least = least_totals(
+                self.problem, plausible, target_gap=self.target_gap, quantile=quantile
+            )
+            return self._infeasible("robust", least)
+        prediction = self.price(uniform(*found.setting))
+        held = tuple(
+            name
+            for name, relaxed in self.limits.relaxations()
+            if name in TOTALS and (freer := choose(relaxed)) and freer.setting != found.setting
+        )
+        certificate = Certificate(
+            objective="regret", lower_bound=found.lower_bound, gap=found.value - found.lower_bound
+        )
+        return self._plan(
+            "robust",
+            prediction,
+            law=uniform(*found.setting).participation,
+            certificate=certificate,
+            regret=found.value,
+            binding=self._edges(prediction) + held,
+            quantile=quantile,
+        )
+
+    def _edges(self, prediction: Prediction) -> tuple[str, ...]:
+        """The given ends of the ranges of K and E that this setting sits on."""
+        limits, (k, e) = self.limits, prediction.pair
+        ends = {
+            "min_clients_per_round": (k, limits.min_clients_per_round, 1),
+            "max_clients_per_round": (k, limits.max_clients_per_round, self.num_clients),
+            "min_local_steps": (e, limits.min_local_steps, 1),
+            "max_local_steps": (e, limits.max_local_steps, None),
+        }
+        return tuple(n for n, (at, end, natural) in ends.items() if at == end and end != natural)
+
+    def _others(self, method: Method, planned: Prediction) -> Mapping[str, Prediction]:  # noqa: ARG002
+        """The paper's own choice, and the usual guesses, with exact stragglers."""
+        settings = {"the paper's method": uniform(*self._paper_setting())}
+        if method != "exact" and (optimum := self.best(self.searched)):
+            settings["exact optimum"] = uniform(*optimum.prediction.pair)
+        endless = self.bound.fewest_rounds_steps() > MAX_STEPS
+        free = Constraints(max_local_steps=self.limits.max_local_steps if endless else None)
+        settings |= {
+            "all clients, one step": uniform(self.num_clients, 1),
+            A_TENTH: self._a_tenth(),
+            "all clients, fewest rounds": uniform(*self._fewest_rounds(free)),
+        }
+        return {name: self.price(setting) for name, setting in settings.items()}
+
+    def _paper_setting(self) -> tuple[int, int]:
+        return solve_paper(
+            self.searched.fleet,
+            self.bound,
+            self.searched.objective,
+            clients_range=self.limits.clients_range(self.num_clients),
+            steps_range=steps_range(self.limits, self.bound),
+        )
+
+    def _fewest_rounds(self, limits: Constraints) -> tuple[int, int]:
+        """The (K, E) that needs the fewest rounds within these ranges: the most clients, and E."""
+        most = limits.clients_range(self.num_clients)[1]
+        spread = drift(self.bound, most, self.num_clients)
+        ends = steps_range(limits, self.bound)
+        return most, int(best_integer_steps(0.0, 1.0, self.bound.a0, spread, *ends))
+
+    def _least_totals(self) -> dict[str, Prediction]:
+        least = {}
+        ranges = replace(self.searched, limits=self.limits.ranges_only())
+        for name, weight in (("deadline_s", 0.0), ("energy_budget_j", 1.0)):
+            if getattr(self.limits, name) is not None:
+                found = self.best(replace(ranges, objective=Objective.weighted(weight)))
+                if found is not None:
+                    least[name] = self.price(uniform(*found.prediction.pair))
+        if self.limits.max_rounds is not None:
+            least["max_rounds"] = self.price(uniform(*self._fewest_rounds(self.limits)))
+        return least
