@@ -13,19 +13,16 @@ from itertools import chain, islice
 from typing import Any, TextIO
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fedplan.atomic import draft_of
 from fedplan.convergence.pilots import Pilot
 from fedplan.core.fleet import (
-    MAX_CLIENTS,
     MAX_VALUE,
     QUANTITIES,
     Fleet,
     FloatArray,
-    invalid_quantity,
-    invalid_samples,
-    quantity_requirement,
+    invalid,
+    requirement_of,
 )
 from fedplan.csvfile import (
     MOST_PROBLEMS,
@@ -119,25 +116,14 @@ def _is_storable(name: str) -> bool:
     return name == name.strip() and "\n" not in name and "\r" not in name and not not_text(name)
 
 
-def _rule(name: str, values: FloatArray) -> tuple[str, NDArray[np.bool_]]:
-    """What the values of a column must be, and which of them are not."""
-    if name == "count":
-        fits = (values >= 1) & (values <= MAX_CLIENTS) & (values % 1 == 0)
-        return "must be a positive integer (at most 10^12)", ~fits
-    if name == "samples":
-        return "must be a finite number >= 0", invalid_samples(values)
-    return quantity_requirement(name), invalid_quantity(name, values)
-
-
 def _fleet_part(cells: Cells, at: list[int]) -> tuple[_FleetPart, list[InputProblem]]:
     device = cells.pop("device", [])
     numbers = {name: np.array([number(cell) for cell in cells[name]]) for name in cells}
     problems = []
     for name, values in numbers.items():
-        requirement, invalid = _rule(name, values)
-        for row in np.flatnonzero(invalid)[:MOST_PROBLEMS].tolist():
+        for row in np.flatnonzero(invalid(name, values))[:MOST_PROBLEMS].tolist():
             cell = cells[name][row]
-            message = f"{requirement}, but got {reprlib.repr(cell)}."
+            message = f"{requirement_of(name)}, but got {reprlib.repr(cell)}."
             if name.endswith("_j") and not cell:
                 message += " Write 0 where it is unknown."
             message += comma_remedy(cell)
@@ -158,7 +144,7 @@ def _plain_fleet_part(names: list[str], lines: list[str]) -> _FleetPart | None:
     except ValueError:
         return None
     numbers = dict(zip(numeric, table.T, strict=True))
-    if any(_rule(name, values)[1].any() for name, values in numbers.items()):
+    if any(invalid(name, values).any() for name, values in numbers.items()):
         return None
     if "device" not in names:
         return numbers, []

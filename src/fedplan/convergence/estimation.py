@@ -15,15 +15,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from numbers import Integral
-from typing import Literal, overload
+from typing import Any, Literal, overload
 
 import numpy as np
 
 from fedplan.convergence.bound import Bound, sampling_variance
-from fedplan.convergence.joint_fit import CONFIDENCE, Interval, JointFit
+from fedplan.convergence.joint_fit import CONFIDENCE, Interval, JointFit, suggest_pilot
 from fedplan.convergence.pilots import Pilot, Piloted
 from fedplan.convergence.saturation import Saturation
 from fedplan.core.constraints import Constraints
@@ -50,22 +50,20 @@ class Estimate(Shown):
     intervals : of a0, b0 and c0, at `CONFIDENCE`.
     plausible : bounds at the ends of every interval, the input of the robust plan.
     suggested_pilot : the (K, E) that would settle most.
-    reach : the smallest K and the largest E for which the fit is trusted.
     piloted : the smallest and the largest K, and E, of the pilots themselves.
     """
 
     method: Method
     status: Literal["ok", "ill-conditioned", "unidentified"]
-    bound: Bound | None
-    ratio: float
-    ratio_interval: Interval
-    intervals: dict[str, Interval]
-    plausible: tuple[Bound, ...]
-    relative_error: float
+    bound: Bound | None = None
+    ratio: float = math.nan
+    ratio_interval: Interval = (0.0, math.inf)
+    intervals: dict[str, Interval] = field(default_factory=dict)
+    plausible: tuple[Bound, ...] = ()
+    relative_error: float = math.nan
     pairs_used: int
     pairs_rejected: int
-    suggested_pilot: tuple[int, int] | None
-    reach: tuple[int, int]
+    suggested_pilot: tuple[int, int] | None = None
     piloted: Piloted
     message: str
 
@@ -73,6 +71,12 @@ class Estimate(Shown):
     def success(self) -> bool:
         """Whether there is a bound to plan with."""
         return self.bound is not None
+
+    @property
+    def reach(self) -> tuple[int, int]:
+        """The smallest K and the largest E for which the fit is trusted."""
+        (fewest, _), (_, most) = self.piloted
+        return math.ceil(fewest / TRUSTED_REACH), most * TRUSTED_REACH
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{name} {text}" for name, text in self._facts() if name != "message")
@@ -200,6 +204,33 @@ def _paper_drift(pilot: Pilot, num_clients: int) -> float:
     return (1.0 + spread) * pilot.local_steps**2
 
 
+def _estimate(pilots: Sequence[Pilot], ratios: FloatArray, **found: Any) -> Estimate:
+    """What was found, and what it rests on."""
+    usable = int((ratios >= 0).sum())
+    clients = [pilot.clients_per_round for pilot in pilots]
+    steps = [pilot.local_steps for pilot in pilots]
+    return Estimate(
+        pairs_used=usable,
+        pairs_rejected=ratios.size - usable,
+        piloted=((min(clients), max(clients)), (min(steps), max(steps))),
+        **found,
+    )
+
+
+def _unidentified(
+    method: Method, pilots: Sequence[Pilot], num_clients: int, ratios: FloatArray, reason: str
+) -> Estimate:
+    k, e = suggest_pilot(pilots, num_clients)
+    return _estimate(
+        pilots,
+        ratios,
+        method=method,
+        status="unidentified",
+        suggested_pilot=(k, e),
+        message=f"{reason} Add a pilot at clients_per_round={k}, local_steps={e}.",
+    )
+
+
 def _pairwise_estimate(pilots: Sequence[Pilot], num_clients: int) -> Estimate:
     ratios = pair_ratios(pilots, num_clients)
     undefined, negative = int(np.isnan(ratios).sum()), int((ratios < 0).sum())
@@ -209,22 +240,18 @@ def _pairwise_estimate(pilots: Sequence[Pilot], num_clients: int) -> Estimate:
         "a negative ratio."
     )
     if not used.size:
-        return _unidentified("pairwise", pilots, num_clients, f"No usable pair: {counts}")
+        return _unidentified("pairwise", pilots, num_clients, ratios, f"No usable pair: {counts}")
     ratio, spread = float(used.mean()), (float(used.min()), float(used.max()))
-    return Estimate(
+    bounds = tuple(_scaled_to(pilots, num_clients, value) for value in (ratio, *spread))
+    return _estimate(
+        pilots,
+        ratios,
         method="pairwise",
         status="ok" if used.size == ratios.size else "ill-conditioned",
-        bound=_scaled_to(pilots, num_clients, ratio),
+        bound=bounds[0],
         ratio=ratio,
         ratio_interval=spread,
-        intervals={},
-        plausible=tuple(_scaled_to(pilots, num_clients, value) for value in (ratio, *spread)),
-        relative_error=math.nan,
-        pairs_used=int(used.size),
-        pairs_rejected=undefined + negative,
-        suggested_pilot=None,
-        reach=_reach(pilots),
-        piloted=_piloted(pilots),
+        plausible=bounds,
         message=f"a0/b0 is the mean over pairs of pilots, as in the paper; the interval is their "
         f"range. {counts} The joint method uses every pilot at once and is steadier.",
     )
@@ -237,12 +264,11 @@ def _scaled_to(pilots: Sequence[Pilot], num_clients: int, ratio: float) -> Bound
 
 
 def _joint_estimate(pilots: Sequence[Pilot], num_clients: int) -> Estimate:
-    fit = JointFit(pilots, num_clients)
+    fit, ratios = JointFit(pilots, num_clients), pair_ratios(pilots, num_clients)
     if not fit.identified:
-        return _unidentified(
-            "joint", pilots, num_clients, "The pilots all say the same thing twice."
-        )
-    a0, b0, c0 = (float(value) for value in fit.coefficients)
+        reason = "The pilots all say the same thing twice."
+        return _unidentified("joint", pilots, num_clients, ratios, reason)
+    a0, b0, c0 = fit.coefficients.tolist()
     intervals, corners = {}, []
     for which, name in enumerate(("a0", "b0", "c0")):
         intervals[name], fits = fit.interval(which)
@@ -250,29 +276,22 @@ def _joint_estimate(pilots: Sequence[Pilot], num_clients: int) -> Estimate:
     ratio_interval, fits = fit.ratio_interval()
     corners += fits
     concerns = _concerns(fit, pilots, num_clients, b0)
-    suggestion = suggest_pilot(pilots, num_clients) if concerns else None
-    advice = (
-        f" Add a pilot at clients_per_round={suggestion[0]}, local_steps={suggestion[1]}."
-        if suggestion
-        else ""
-    )
-    ratios = pair_ratios(pilots, num_clients)
-    return Estimate(
+    suggestion, advice = None, ""
+    if concerns:
+        suggestion = k, e = suggest_pilot(pilots, num_clients)
+        advice = f" Add a pilot at clients_per_round={k}, local_steps={e}."
+    return _estimate(
+        pilots,
+        ratios,
         method="joint",
         status="ill-conditioned" if concerns else "ok",
         bound=Bound(a0=a0, b0=b0, c0=c0),
         ratio=a0 / b0 if b0 else math.inf,
         ratio_interval=ratio_interval,
         intervals=intervals,
-        plausible=_plausible(
-            fit.coefficients, corners, intervals["c0"], float(fit.design[:, 1].mean())
-        ),
+        plausible=_plausible(fit, corners, intervals["c0"]),
         relative_error=fit.relative_error,
-        pairs_used=int((ratios >= 0).sum()),
-        pairs_rejected=int((~(ratios >= 0)).sum()),
         suggested_pilot=suggestion,
-        reach=_reach(pilots),
-        piloted=_piloted(pilots),
         message=f"One fit of {len(pilots)} pilots, typical error {fit.relative_error:.0%}, "
         f"{CONFIDENCE:.0%} intervals.{' '.join(['', *concerns])}{advice}",
     )
@@ -311,47 +330,13 @@ def _moved_together(pilots: Sequence[Pilot]) -> bool:
     return bool(abs(np.corrcoef(clients, steps)[0, 1]) > MAX_CORRELATION)
 
 
-def suggest_pilot(pilots: Sequence[Pilot], num_clients: int) -> tuple[int, int]:
-    """The (K, E) that best tells a0, b0 and c0 apart together with the pilots there are.
-
-    It is the candidate with the largest determinant of the information matrix (D-optimal), K from
-    2 to N and E within what was piloted already, or half and twice that where E was never varied.
-    """
-    steps = np.array([p.local_steps for p in pilots], dtype=np.float64)
-    k_grid = np.unique(np.rint(np.geomspace(min(2, num_clients), num_clients, 12)))
-    widen = 1.0 if np.ptp(steps) else 2.0
-    first, last = max(1.0, steps.min() / widen), steps.max() * widen
-    e_grid = np.unique(np.rint(np.geomspace(first, last, 12)))
-    fit = JointFit(pilots, num_clients)
-    if fit.identified:
-        reference = fit.coefficients
-    else:
-        reference = np.array(
-            [float(fit.iterations.mean()), fit.iterations.mean() / np.mean(steps**2), 0]
-        )
-    information = fit.columns.T @ fit.columns
-    best, choice = -math.inf, (1, 1)
-    for k in k_grid:
-        for e in e_grid:
-            row = np.array([1.0, e**2, e**2 * float(sampling_variance(k, num_clients))])
-            row /= max(float(row @ reference), 1e-300)
-            _, gained = np.linalg.slogdet(
-                information + np.outer(row, row) + 1e-9 * np.diag(np.diag(information) + 1e-300)
-            )
-            if gained > best:
-                best, choice = float(gained), (int(k), int(e))
-    return choice
-
-
 def _plausible(
-    centre: FloatArray,
-    corners: list[FloatArray],
-    c0_interval: Interval,
-    mean_squared_steps: float,
+    fit: JointFit, corners: list[FloatArray], c0_interval: Interval
 ) -> tuple[Bound, ...]:
     """The centre and the ends of every interval; an open c0 is closed at a generous multiple."""
+    centre = fit.coefficients
     if math.isinf(c0_interval[1]):
-        typical = max(centre[1], centre[0] / mean_squared_steps)
+        typical = max(centre[1], centre[0] / float(fit.design[:, 1].mean()))
         corners = [*corners, np.array([*centre[:2], MAX_SAMPLING_RATIO * typical])]
     # Fits that agree to six digits are one, the centre among them.
     ends = {_six_digits(fit) for fit in corners if fit[:2].any()} - {_six_digits(centre)}
@@ -361,37 +346,3 @@ def _plausible(
 
 def _six_digits(fit: FloatArray) -> tuple[float, ...]:
     return tuple(float(f"{value:.6g}") for value in fit)
-
-
-def _reach(pilots: Sequence[Pilot]) -> tuple[int, int]:
-    (fewest, _), (_, most) = _piloted(pilots)
-    return math.ceil(fewest / TRUSTED_REACH), most * TRUSTED_REACH
-
-
-def _piloted(pilots: Sequence[Pilot]) -> Piloted:
-    clients = [pilot.clients_per_round for pilot in pilots]
-    steps = [pilot.local_steps for pilot in pilots]
-    return (min(clients), max(clients)), (min(steps), max(steps))
-
-
-def _unidentified(
-    method: Method, pilots: Sequence[Pilot], num_clients: int, reason: str
-) -> Estimate:
-    ratios = pair_ratios(pilots, num_clients)
-    k, e = suggest_pilot(pilots, num_clients)
-    return Estimate(
-        method=method,
-        status="unidentified",
-        bound=None,
-        ratio=math.nan,
-        ratio_interval=(0.0, math.inf),
-        intervals={},
-        plausible=(),
-        relative_error=math.nan,
-        pairs_used=int((ratios >= 0).sum()),
-        pairs_rejected=int((~(ratios >= 0)).sum()),
-        suggested_pilot=(k, e),
-        reach=_reach(pilots),
-        piloted=_piloted(pilots),
-        message=f"{reason} Add a pilot at clients_per_round={k}, local_steps={e}.",
-    )

@@ -117,6 +117,38 @@ class JointFit:
         return (low, high), [profile(low)[0], profile(high)[0]]
 
 
+def suggest_pilot(pilots: Sequence[Pilot], num_clients: int) -> tuple[int, int]:
+    """The (K, E) that best tells a0, b0 and c0 apart together with the pilots there are.
+
+    It is the candidate with the largest determinant of the information matrix (D-optimal), K from
+    2 to N and E within what was piloted already, or half and twice that where E was never varied.
+    """
+    steps = np.array([p.local_steps for p in pilots], dtype=np.float64)
+    k_grid = np.unique(np.rint(np.geomspace(min(2, num_clients), num_clients, 12)))
+    widen = 1.0 if np.ptp(steps) else 2.0
+    first, last = max(1.0, steps.min() / widen), steps.max() * widen
+    e_grid = np.unique(np.rint(np.geomspace(first, last, 12)))
+    fit = JointFit(pilots, num_clients)
+    if fit.identified:
+        reference = fit.coefficients
+    else:
+        reference = np.array(
+            [float(fit.iterations.mean()), fit.iterations.mean() / np.mean(steps**2), 0]
+        )
+    information = fit.columns.T @ fit.columns
+    best, choice = -math.inf, (1, 1)
+    for k in k_grid:
+        for e in e_grid:
+            row = np.array([1.0, e**2, e**2 * float(sampling_variance(k, num_clients))])
+            row /= max(float(row @ reference), 1e-300)
+            _, gained = np.linalg.slogdet(
+                information + np.outer(row, row) + 1e-9 * np.diag(np.diag(information) + 1e-300)
+            )
+            if gained > best:
+                best, choice = float(gained), (int(k), int(e))
+    return choice
+
+
 def _condition(columns: FloatArray) -> float:
     norms = np.linalg.norm(columns, axis=0)
     if columns.shape[0] < columns.shape[1] or not norms.all():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -22,19 +22,22 @@ MAX_CLIENTS = 10**12  # counts stay exact in a float64 with room to multiply
 MAX_VALUE = 1e60  # seconds or joules; products of a few such numbers stay finite
 
 
-def quantity_requirement(quantity: str) -> str:
+def requirement_of(column: str) -> str:
     """State what a value of this column must satisfy; the single wording used in every error."""
-    return (
-        "must be a finite number > 0"
-        if quantity == "step_time_s"
-        else ("must be a finite number >= 0")
-    )
+    if column == "count":
+        return "must be a positive integer (at most 10^12)"
+    return f"must be a finite number {'>' if column == 'step_time_s' else '>='} 0"
 
 
-def invalid_quantity(quantity: str, values: FloatArray) -> NDArray[np.bool_]:
-    """Mask of the values that break `quantity_requirement` (NaN and infinity included)."""
-    fits = (values > 0) if quantity == "step_time_s" else (values >= 0)
-    return ~(fits & (values <= MAX_VALUE))
+def invalid(column: str, values: FloatArray) -> NDArray[np.bool_]:
+    """Mask of the values that break `requirement_of` (NaN and infinity included)."""
+    if column == "count":
+        fits = (values >= 1) & (values == np.floor(values)) & (values <= MAX_CLIENTS)
+    elif column == "step_time_s":
+        fits = (values > 0) & (values <= MAX_VALUE)
+    else:
+        fits = (values >= 0) & (values <= MAX_VALUE)
+    return np.asarray(~fits)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -60,10 +63,11 @@ class Fleet:
     samples: FloatArray
     count: IntArray
     device: tuple[str, ...] | None
-    memory: Any  # the rankings that `rankings.remembering` keeps; None of any other fleet
+    # The rankings that `rankings.remembering` keeps; None of any other fleet.
+    memory: Any = field(init=False)
     # Every formula needs these, and a million devices take a while.
-    _num_clients: int
-    _means: dict[str, float]
+    _num_clients: int = field(init=False)
+    _means: dict[str, float] = field(init=False)
 
     def __init__(
         self,
@@ -136,13 +140,7 @@ class Fleet:
                 f"{len(self):,} devices. Give one number per device."
             )
         columns = {name: np.repeat(getattr(self, name), self.count) for name in QUANTITIES}
-        device = None
-        if self.device is not None:
-            device = [
-                name
-                for name, count in zip(self.device, self.count.tolist(), strict=True)
-                for _ in range(count)
-            ]
+        device = None if self.device is None else np.repeat(self.device, self.count).tolist()
         return Fleet(**columns, samples=samples, device=device)
 
     def round_energy_j(self, local_steps: float) -> FloatArray:
@@ -241,12 +239,7 @@ def draw_fleet(
         name: _draw(num_clients, *spread, law, np.random.default_rng([seed, position]))
         for position, (name, spread) in enumerate(spreads.items())
     }
-    return Fleet(
-        step_time_s=columns["step_time_s"],
-        comm_time_s=columns["comm_time_s"],
-        step_energy_j=columns["step_energy_j"],
-        comm_energy_j=columns["comm_energy_j"],
-    )
+    return Fleet(**columns, device=None)
 
 
 def with_stragglers(fleet: Fleet, share: float, slowdown: float) -> Fleet:
@@ -266,14 +259,8 @@ def with_stragglers(fleet: Fleet, share: float, slowdown: float) -> Fleet:
     if problems:
         raise InputError(problems)
     factor = np.where(np.arange(fleet.count.size) < round(share * fleet.count.size), slowdown, 1.0)
-    return Fleet(
-        step_time_s=fleet.step_time_s * factor,
-        comm_time_s=fleet.comm_time_s * factor,
-        step_energy_j=fleet.step_energy_j,
-        comm_energy_j=fleet.comm_energy_j,
-        count=fleet.count,
-        device=fleet.device,
-    )
+    slower = {name: getattr(fleet, name) * factor for name in ("step_time_s", "comm_time_s")}
+    return replace(fleet, **slower)
 
 
 def _draw(size: int, mean: float, sd: float, law: str, random: np.random.Generator) -> FloatArray:
@@ -310,55 +297,21 @@ def _broadcast(columns: dict[str, ArrayLike]) -> dict[str, NDArray[np.float64]]:
 
 
 def _problems(arrays: dict[str, FloatArray], device: Sequence[str] | None) -> list[InputProblem]:
-    problems = []
-    for name in QUANTITIES:
-        wrong = np.flatnonzero(invalid_quantity(name, arrays[name]))
+    messages = {}
+    for name, values in arrays.items():
+        wrong = np.flatnonzero(invalid(name, values))
         if wrong.size:
-            problems.append(
-                InputProblem(
-                    column=name,
-                    message=f"{quantity_requirement(name)}, but entry {wrong[0]} is "
-                    f"{arrays[name][wrong[0]]} ({wrong.size} such entries).",
-                )
+            messages[name] = (
+                f"{requirement_of(name)}, but entry {wrong[0]} is {values[wrong[0]]} "
+                f"({wrong.size} such entries)."
             )
-    problems += _samples_problems(arrays["samples"])
     count = arrays["count"]
-    wrong = np.flatnonzero(~((count >= 1) & (count == np.floor(count)) & (count <= MAX_CLIENTS)))
-    if wrong.size:
-        problems.append(
-            InputProblem(
-                column="count",
-                message=f"must be a positive integer, but entry {wrong[0]} is {count[wrong[0]]}.",
-            )
-        )
-    elif count.sum() > MAX_CLIENTS:
-        problems.append(
-            InputProblem(column="count", message=f"adds up to over {MAX_CLIENTS:,} devices.")
-        )
+    if not arrays["samples"].any():
+        messages["samples"] = "must be > 0 on at least one device."
+    if "count" not in messages and count.sum() > MAX_CLIENTS:
+        messages["count"] = f"adds up to over {MAX_CLIENTS:,} devices."
     if device is not None and len(device) != count.size:
-        problems.append(
-            InputProblem(
-                column="device",
-                message=f"must have one name an entry, but got {len(device)} names for "
-                f"{count.size} entries.",
-            )
+        messages["device"] = (
+            f"must have one name an entry, but got {len(device)} names for {count.size} entries."
         )
-    return problems
-
-
-def invalid_samples(values: FloatArray) -> NDArray[np.bool_]:
-    """Mask of what is no number of samples (NaN and infinity included)."""
-    return ~((values >= 0) & (values <= MAX_VALUE))
-
-
-def _samples_problems(samples: FloatArray) -> list[InputProblem]:
-    wrong = np.flatnonzero(invalid_samples(samples))
-    if wrong.size:
-        message = (
-            f"must be a finite number >= 0, but entry {wrong[0]} is {samples[wrong[0]]} "
-            f"({wrong.size} such entries)."
-        )
-        return [InputProblem(column="samples", message=message)]
-    if not samples.any():
-        return [InputProblem(column="samples", message="must be > 0 on at least one device.")]
-    return []
+    return [InputProblem(column=name, message=message) for name, message in messages.items()]

@@ -30,6 +30,7 @@ from fedplan.core.problem import Problem
 from fedplan.participation.rankings import remembering, step_and_comm_s
 from fedplan.planning.steps import (
     best_integer_steps,
+    cost_line,
     optimal_steps,
     steps_range,
     steps_within,
@@ -96,12 +97,9 @@ class _Search:
 
     def __init__(self, problem: Problem, bound: Bound, target_gap: float) -> None:
         fleet, constraints = remembering(problem.fleet), problem.limits
-        self.fleet, self.bound, self.objective = fleet, bound, problem.objective
-        self.constraints = constraints
+        self.problem, self.fleet, self.bound = problem, fleet, bound
         self.limit_scale = target_gap * (1 + LIMIT_SLACK)
         self.steps_range = steps_range(constraints, bound)
-        self.energy_per_step = fleet.mean("step_energy_j")
-        self.energy_per_round = fleet.mean("comm_energy_j")
         # Stretches of K still in play, by rising K: low[i] to high[i].
         lowest, highest = constraints.clients_range(len(fleet))
         self.low, self.high = _cut(np.array([lowest]), np.array([highest]), _FIRST_STRETCHES)
@@ -135,17 +133,10 @@ class _Search:
 
     def _first_guess(self) -> int:
         """E where the mean device would be best off at a middling K."""
-        fleet, objective = self.fleet, self.objective
         k = float(np.sqrt(float(self.low[0]) * float(self.high[-1])))
-        per_step = objective.per_second * fleet.mean("step_time_s")
-        per_round = objective.per_second * fleet.mean("comm_time_s")
-        guess = optimal_steps(
-            per_step + objective.per_joule * k * self.energy_per_step,
-            per_round
-            + k * (objective.per_joule * self.energy_per_round + objective.per_client_round),
-            self.bound.a0,
-            self.drift[self.drift.size // 2],
-        )
+        means = self.fleet.mean("step_time_s"), self.fleet.mean("comm_time_s")
+        line = cost_line(self.problem, k, *means)
+        guess = optimal_steps(*line, self.bound.a0, self.drift[self.drift.size // 2])
         # Where other questions begin too, the devices may be ranked already.
         ladder = steps_ladder(*self.steps_range, STEPS_A_DECADE)
         return int(ladder[np.argmin(np.abs(np.log(ladder / np.clip(guess, *self.steps_range))))])
@@ -194,26 +185,17 @@ class _Search:
         self._record_exact(anchor, knots)
         self._bound(row)
 
-    def _cost_line(
-        self, ks: IntArray, step_s: FloatArray, comm_s: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """What a local step and a round cost, given who is slowest."""
-        objective = self.objective
-        per_step = objective.per_second * step_s + ks * (objective.per_joule * self.energy_per_step)
-        per_client = objective.per_joule * self.energy_per_round + objective.per_client_round
-        return per_step, objective.per_second * comm_s + ks * per_client
-
     def _limited_lines(
         self, ks: IntArray, step_s: FloatArray, comm_s: FloatArray
     ) -> Iterator[tuple[FloatArray, FloatArray, float]]:
         """Each limited total: its amount a step, a round, and the most it may come to."""
-        limits, scale = self.constraints, self.limit_scale
+        limits, scale = self.problem.limits, self.limit_scale
         if limits.deadline_s is not None:
             yield step_s, comm_s, limits.deadline_s * scale
         if limits.energy_budget_j is not None:
-            clients = ks.astype(np.float64)
-            per_step, per_round = clients * self.energy_per_step, clients * self.energy_per_round
-            yield per_step, per_round, limits.energy_budget_j * scale
+            clients, mean = ks.astype(np.float64), self.fleet.mean
+            joules = clients * mean("step_energy_j"), clients * mean("comm_energy_j")
+            yield *joules, limits.energy_budget_j * scale
         if limits.max_rounds is not None:
             yield np.zeros(ks.size), np.ones(ks.size), limits.max_rounds * scale
 
@@ -227,7 +209,7 @@ class _Search:
         first, last = self._stretch(row)
         low, high = np.full(ks.size, first), np.full(ks.size, last)
         step_s, comm_s = (np.interp(ks, anchor.knots, line) for line in anchor.lines)
-        per_step, per_round = self._cost_line(ks, step_s, comm_s)
+        per_step, per_round = cost_line(self.problem, ks, step_s, comm_s)
         for step, round_, limit in self._limited_lines(ks, step_s, comm_s):
             fit_low, fit_high = steps_within(step, round_, a0, drifts, limit, first, last)
             low, high = np.maximum(low, fit_low), np.minimum(high, fit_high)
@@ -255,7 +237,7 @@ class _Search:
         where = np.searchsorted(anchor.knots, ks)
         spread = drift(self.bound, ks, n)
         known = ks, *anchor.lines[:, where]
-        cost = training_cost(*self._cost_line(*known), a0, spread, anchor.local_steps)
+        cost = training_cost(*cost_line(self.problem, *known), a0, spread, anchor.local_steps)
         for per_step, per_round, limit in self._limited_lines(*known):
             total = training_cost(per_step, per_round, a0, spread, anchor.local_steps)
             cost = np.where(total <= limit, cost, np.inf)

@@ -12,8 +12,9 @@ from collections.abc import Callable
 from fedplan.convergence.bound import Bound, drift
 from fedplan.core.fleet import Fleet
 from fedplan.core.objective import Objective
+from fedplan.core.problem import Problem
 from fedplan.planning.predict import predict
-from fedplan.planning.steps import optimal_steps
+from fedplan.planning.steps import cost_line, optimal_steps
 
 _TOLERANCE = 1e-9  # the paper's epsilon_0, on (K, E)
 _MAX_SWEEPS = 10_000
@@ -51,16 +52,11 @@ def closed_form_steps(
     fleet: Fleet, bound: Bound, objective: Objective, clients_per_round: float
 ) -> float:
     """The real E that minimises P3 at a fixed K: the corrected Eq. 22, by Cardano's formula."""
-    per_step = objective.per_second * fleet.mean(
-        "step_time_s"
-    ) + objective.per_joule * clients_per_round * fleet.mean("step_energy_j")
-    per_round = (
-        objective.per_second * fleet.mean("comm_time_s")
-        + objective.per_joule * clients_per_round * fleet.mean("comm_energy_j")
-        + objective.per_client_round * clients_per_round
-    )
+    problem = Problem(fleet=fleet, objective=objective)
+    means = fleet.mean("step_time_s"), fleet.mean("comm_time_s")
+    line = cost_line(problem, clients_per_round, *means)
     spread = float(drift(bound.as_in_paper, clients_per_round, len(fleet)))
-    return float(optimal_steps(per_step, per_round, bound.a0, spread))
+    return float(optimal_steps(*line, bound.a0, spread))
 
 
 def printed_steps(

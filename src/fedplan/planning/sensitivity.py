@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from fedplan.convergence.bound import Bound
 from fedplan.convergence.estimation import Estimate, what_is_known
 from fedplan.convergence.saturation import Saturation
-from fedplan.core.fleet import Fleet
 from fedplan.core.objective import Objective
 from fedplan.core.plan import Plan
 from fedplan.core.problem import Problem
@@ -49,7 +48,7 @@ def sensitivity(
     either way. Ranges of K and E stay, limits on totals do not: regret is about the choice, not
     about a limit that the truth would break.
 
-    >>> from fedplan.planning.making import make_plan
+    >>> from fedplan import Fleet, make_plan
     >>> fleet = Fleet(step_time_s=[0.1, 0.2, 0.4], comm_time_s=2.0, step_energy_j=0.5)
     >>> problem = Problem(fleet=fleet, objective=Objective.weighted(0.2))
     >>> bound = Bound(a0=1000.0, b0=1.0)
@@ -63,7 +62,7 @@ def sensitivity(
         return Rows((), WhatIf)  # nothing costs anything, so nothing can be lost
     cases = [(name, problem, truth) for name, truth in _otherwise(known, plausible or estimated)]
     for factor, word in ((0.5, "fast"), (2.0, "slow")):
-        fleet = slower_communication(problem.fleet, factor)
+        fleet = replace(problem.fleet, comm_time_s=problem.fleet.comm_time_s * factor)
         cases.append((f"communication twice as {word}", replace(problem, fleet=fleet), known))
     if (weight := problem.objective.energy_weight) is not None:
         for other in sorted({max(0.0, weight - 0.1), min(1.0, weight + 0.1)} - {weight}):
@@ -111,15 +110,3 @@ def other_bounds(bound: Bound, plausible: Sequence[Bound]) -> list[tuple[str, Bo
         if (value := getattr(bound, name))
         for factor, word in _MOVED
     ]
-
-
-def slower_communication(fleet: Fleet, factor: float) -> Fleet:
-    """The same devices, whose model exchange takes this many times as long."""
-    return Fleet(
-        step_time_s=fleet.step_time_s,
-        comm_time_s=fleet.comm_time_s * factor,
-        step_energy_j=fleet.step_energy_j,
-        comm_energy_j=fleet.comm_energy_j,
-        samples=fleet.samples,
-        count=fleet.count,
-    )

@@ -19,7 +19,27 @@ from numpy.typing import ArrayLike, NDArray
 from fedplan.convergence.bound import Bound
 from fedplan.core.constraints import MAX_STEPS, Constraints
 from fedplan.core.fleet import FloatArray, IntArray
+from fedplan.core.problem import Problem
 from fedplan.errors import InputError
+
+
+def cost_line(
+    problem: Problem, clients: ArrayLike, step_s: ArrayLike, comm_s: ArrayLike
+) -> tuple[FloatArray, FloatArray]:
+    """What a local step and a round of K clients cost, given the seconds of whoever is waited for.
+
+    >>> from fedplan import Fleet, Objective
+    >>> fleet = Fleet(step_time_s=1.0, comm_time_s=2.0, step_energy_j=0.5, comm_energy_j=0.1)
+    >>> problem = Problem(fleet=fleet, objective=Objective(per_second=1.0, per_joule=10.0))
+    >>> [float(each) for each in cost_line(problem, 2, 1.0, 2.0)]
+    [11.0, 4.0]
+    """
+    fleet, rates = problem.fleet, problem.objective
+    k = np.asarray(clients)
+    of_step = rates.per_joule * fleet.mean("step_energy_j")
+    of_round = rates.per_joule * fleet.mean("comm_energy_j") + rates.per_client_round
+    per_step = rates.per_second * np.asarray(step_s) + k * of_step
+    return per_step, rates.per_second * np.asarray(comm_s) + k * of_round
 
 
 def training_cost(

@@ -94,8 +94,11 @@ def cost_surface(
     local_steps: ArrayLike,
     *,
     target_gap: float = 1.0,
+    seconds: FloatArray | None = None,
 ) -> Surface:
     """Rounds, seconds, joules and cost over a grid of (K, E).
+
+    seconds : those of a round at each (K, E), where they are known already.
 
     >>> fleet = Fleet(step_time_s=[0.1, 0.2], comm_time_s=1.0)
     >>> surface = cost_surface(fleet, Bound(a0=100.0, b0=1.0), Objective.weighted(0), [1, 2], [10])
@@ -110,21 +113,8 @@ def cost_surface(
             f"clients_per_round={ks.min()}..{ks.max()}, num_clients={len(fleet)}, "
             f"local_steps={es.min()}..{es.max()}."
         )
-    seconds = round_times_s(fleet, ks, es)
-    return timed_surface(fleet, bound, objective, ks, es, seconds, target_gap=target_gap)
-
-
-def timed_surface(
-    fleet: Fleet,
-    bound: Bound,
-    objective: Objective,
-    ks: IntArray,
-    es: IntArray,
-    seconds: FloatArray,
-    *,
-    target_gap: float = 1.0,
-) -> Surface:
-    """The cost surface where the seconds of a round are known already; one row a K."""
+    if seconds is None:
+        seconds = round_times_s(fleet, ks, es)
     k, e = ks[:, np.newaxis], es[np.newaxis, :]
     rounds = rounds_for_gap(bound, k, e, len(fleet), target_gap)
     joules = round_energy_j(fleet, k, e)

@@ -14,7 +14,7 @@ from fedplan.core.fleet import Fleet, FloatArray, IntArray
 from fedplan.core.objective import Objective
 from fedplan.participation.rankings import round_times_s
 from fedplan.planning.steps import steps_range
-from fedplan.planning.surface import STEPS_A_DECADE, Surface, lattice, steps_ladder, timed_surface
+from fedplan.planning.surface import STEPS_A_DECADE, Surface, cost_surface, lattice, steps_ladder
 
 _SMALL = 2_000  # entries; a larger fleet has a coarser ladder, for each E is a sort of it
 _CLIENTS, _FEWER_CLIENTS = 128, 40
@@ -46,14 +46,14 @@ class Grid:
         self, objective: Objective, target_gap: float, *, bound: Bound | None = None
     ) -> Surface:
         """Rounds, seconds, joules and cost over the whole grid, by this bound or another."""
-        return timed_surface(
+        return cost_surface(
             self.fleet,
             bound or self.bound,
             objective,
             self.clients_per_round,
             self.local_steps,
-            self.seconds,
             target_gap=target_gap,
+            seconds=self.seconds,
         )
 
     def allowed(self, surface: Surface, settings: list[tuple[int, int]]) -> Surface:
