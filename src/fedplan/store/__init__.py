@@ -5,12 +5,13 @@ comes out, `export.py` the files other programs read.
 """
 
 from fedplan.store.database import DEFAULT_URL
-from fedplan.store.entries import ExperimentEntry, RunEntry, StudyEntry, Versions
+from fedplan.store.entries import Entry, ExperimentEntry, RunEntry, StudyEntry, Versions
 from fedplan.store.export import check_export, describe, export_runs
 from fedplan.store.store import Store
 
 __all__ = [
     "DEFAULT_URL",
+    "Entry",
     "ExperimentEntry",
     "RunEntry",
     "Store",

@@ -36,6 +36,20 @@ class ExperimentEntry:
     num_runs: int
     created: str
 
+    @property
+    def name(self) -> str:
+        """The beginning of its fingerprint: it has no other name."""
+        return self.fingerprint[:12]
+
+    @property
+    def configuration(self) -> dict[str, Any]:
+        """Nothing: it has no study file."""
+        return {}
+
+    def has_runs_of(self, experiment: ExperimentEntry) -> bool:
+        """Whether this is the experiment."""
+        return experiment.fingerprint == self.fingerprint
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyEntry:
@@ -53,6 +67,11 @@ class StudyEntry:
         """Runs of the study's experiment."""
         return self.experiment.num_runs
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What makes its runs comparable."""
+        return self.experiment.settings
+
     def has_runs_of(self, experiment: ExperimentEntry) -> bool:
         """Whether an experiment is this study's, apart from when its runs end.
 
@@ -61,6 +80,9 @@ class StudyEntry:
         """
         settings = {key: value for key, value in experiment.settings.items() if key != "stop"}
         return settings == self.experiment.settings
+
+
+Entry = StudyEntry | ExperimentEntry
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from fedplan.atomic import check_target, draft_of
 from fedplan.core.records import RunRecord
 from fedplan.core.setting import Setting
 from fedplan.frames import check_parquet, write_parquet
-from fedplan.store.entries import ExperimentEntry, RunEntry, StudyEntry
+from fedplan.store.entries import Entry, RunEntry, StudyEntry
 from fedplan.store.store import Store
 from fedplan.strictjson import to_json
 
@@ -47,20 +47,19 @@ def check_export(path: str | os.PathLike[str]) -> None:
         check_parquet()
 
 
-def export_runs(
-    store: Store, entry: StudyEntry | ExperimentEntry, path: str | os.PathLike[str]
-) -> int:
+def export_runs(store: Store, entry: Entry, path: str | os.PathLike[str]) -> int:
     """Write the runs of an experiment, or of a study's, and say how many there are.
 
     A `.csv` or `.parquet` has one row per round, a `.json` a list of runs, and what they are runs
     of. Runs stand in the order of K, E and seed. A failure leaves an old file as it was.
     """
     check_export(path)
-    if isinstance(entry, StudyEntry):
-        experiments = [one for one in store.experiments() if entry.has_runs_of(one)]
-    else:
-        experiments = [entry]
-    listed = [(one.settings, run) for one in experiments for run in store.runs(one.settings)]
+    listed = [
+        (one.settings, run)
+        for one in store.experiments()
+        if entry.has_runs_of(one)
+        for run in store.runs(one.settings)
+    ]
     listed.sort(key=lambda item: _place(item[1]))
     runs = _each_run(store, listed)
     with draft_of(path, SUFFIXES) as draft:
@@ -87,7 +86,7 @@ def _place(run: RunEntry) -> tuple[int, int, str, int]:
     return run.clients_per_round or 0, run.local_steps, str(run.setting), run.seed
 
 
-def describe(store: Store, entry: StudyEntry | ExperimentEntry) -> dict[str, Any]:
+def describe(store: Store, entry: Entry) -> dict[str, Any]:
     """Everything known of a study or an experiment but its runs."""
     known = asdict(entry)
     return known | {"steps": store.steps(entry)} if isinstance(entry, StudyEntry) else known

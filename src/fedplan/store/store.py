@@ -14,6 +14,7 @@ from fedplan.core.records import RoundRecord, RunRecord
 from fedplan.errors import InputError
 from fedplan.store.database import DEFAULT_URL, Database
 from fedplan.store.entries import (
+    Entry,
     ExperimentEntry,
     RunEntry,
     StudyEntry,
@@ -218,8 +219,11 @@ class Store:
         """What was decided, tuples as lists; None where nothing was."""
         return self.steps(study).get(name)
 
-    def steps(self, study: StudyEntry) -> dict[str, Any]:
-        """Everything a study has decided, in the order it was first decided in."""
+    def steps(self, study: Entry) -> dict[str, Any]:
+        """Everything a study has decided, in the order it was first decided in.
+
+        An experiment has decided nothing.
+        """
         with self._database.reading() as connection:
             rows = connection.execute(
                 "SELECT steps.name, value FROM steps JOIN studies ON studies.id = steps.study "

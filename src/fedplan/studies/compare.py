@@ -8,11 +8,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from fedplan.core.records import RoundRecord, RunRecord
+from fedplan.core.records import RunRecord
 from fedplan.core.setting import Setting
 from fedplan.errors import Collector, InputError
 from fedplan.participation import Uniform, uniform
-from fedplan.simulation import Job
 from fedplan.store import Store
 from fedplan.studies.cells import deviation_of, mean_of
 from fedplan.studies.courses import COURSE_NAMES, ONLINE, PAPER, PUBLISHED, choose_course
@@ -137,36 +136,33 @@ def compare_courses(
 
 
 def _train(experiment: Experiment, one: Entrant, store: Store, report: Report | None) -> Compared:
-    seeds = experiment.study.training.every_seed
-
-    def progress(job: Job, record: RoundRecord) -> None:
-        if report is not None:
-            report(one.name, job, record)
-
-    setting, name, message = one.setting, one.name, ""
+    training, stop, objective = experiment.study.training, experiment.stop, experiment.objective
+    progress = None if report is None else partial(report, one.name)
+    name, message = one.name, ""
     pilots: tuple[RunRecord, ...] = ()
-    if not one.is_uniform:
-        outcome = run_study(experiment, store, report=lambda _, *round_: progress(*round_))
-        runs = outcome.measured.runs if outcome.measured else ()
-        pilots, message = outcome.pilots, outcome.message
-    else:
+    if one.is_uniform:
+        setting = one.setting
         if setting is None:
             grid = default_grid(planned_problem(experiment).fleet)
             best = sweep_study(experiment, grid, store, progress=progress).cells[0]
             setting, name = uniform(*best.setting), f"{name} ({best.label})"
-        archive, jobs = experiment.archive(store), make_jobs([setting], seeds)
-        runs = tuple(archive.run_all(jobs, experiment.stop, progress=progress))
-    bills = [Bill.of([*pilots, run], experiment.objective) for run in counted_runs(runs)]
-    rounds = [sum(one.num_rounds for one in (*pilots, run)) for run in counted_runs(runs)]
+        jobs = make_jobs([setting], training.every_seed)
+        runs = experiment.archive(store).run_all(jobs, stop, progress=progress)
+    else:
+        outcome = run_study(experiment, store, report=progress and (lambda _, *on: progress(*on)))
+        runs = list(outcome.measured.runs) if outcome.measured else []
+        pilots, message = outcome.pilots, outcome.message
+    paid = [(*pilots, run) for run in counted_runs(runs)]
+    bills = [Bill.of(both, objective) for both in paid]
     costs = [bill.cost for bill in bills]
     return Compared(
         course=name,
         reached=sum(run.status == "target" for run in runs),
-        seeds=len(seeds),
-        rounds=mean_of(rounds),
+        seeds=training.seeds,
+        rounds=mean_of([sum(run.num_rounds for run in both) for both in paid]),
         time_s=mean_of([bill.time_s for bill in bills]),
         energy_j=mean_of([bill.energy_j for bill in bills]),
         cost=mean_of(costs),
-        cost_error=deviation_of(costs) / math.sqrt(len(bills)) if bills else math.nan,
+        cost_error=deviation_of(costs) / math.sqrt(max(len(costs), 1)),
         message=message,
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from fedplan.core.fleet import Fleet
 from fedplan.core.records import Observation, RunRecord
 from fedplan.profiling import ObservedCosts, fleet_of, observed_costs
-from fedplan.store import ExperimentEntry, Store, StudyEntry
+from fedplan.store import Entry, Store, StudyEntry
 from fedplan.studies.experiment import Experiment
 
 _CLIENTS = "clients"  # steps of a study
@@ -53,20 +53,17 @@ def observed_fleet(runs: Iterable[RunRecord], num_clients: int) -> Fleet | None:
     return fleet_of(costs, [str(client) for client in range(num_clients)]) if costs else None
 
 
-def observed_devices(store: Store, entry: StudyEntry | ExperimentEntry) -> Devices | None:
+def observed_devices(store: Store, entry: Entry) -> Devices | None:
     """The devices by all that was observed of them, in the profile and in every round.
 
     None where nothing was: simulated clients are not observed.
     """
-    seen: list[Observation] = []
-    names: tuple[str, ...] = ()
-    if isinstance(entry, StudyEntry):
-        names = find_names(store, entry)
-        profile = store.find_step(entry, PROFILE) or {"observations": []}
-        seen += (Observation(**one) for one in profile["observations"])
-        entry = entry.experiment
-    runs = store.find_runs(entry.settings)
-    seen += (one for run in runs for record in run.rounds for one in record.observations)
+    steps = store.steps(entry)
+    names = tuple(steps.get(_CLIENTS, ()))
+    profile = steps.get(PROFILE, {"observations": []})
+    seen = [Observation(**one) for one in profile["observations"]]
+    for run in store.find_runs(entry.settings):
+        seen += (one for record in run.rounds for one in record.observations)
     if not seen:
         return None
     unnamed = range(len(names), 1 + max(one.client for one in seen))

@@ -14,7 +14,7 @@ from fedplan.participation import Turns
 from fedplan.studies.study import Study
 from fedplan.studies.study_file import read_study
 
-_LISTS = ("clients-per-round", "groups", "local-steps")
+LISTS = ("clients-per-round", "groups", "local-steps")
 _MOST_GROUPS = 64  # of the default
 _DEFAULT_POINTS = 6
 _LEAST_BALANCE = 4.0  # below it the default's smallest E would be less than one step
@@ -44,26 +44,24 @@ class Grid:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweptStudy:
-    """A study with what a command says of its grid; None where it says nothing."""
+    """A study with what a command says of its grid: of each key, the values to try."""
 
     study: Study
-    clients_per_round: tuple[int, ...] | None
-    local_steps: tuple[int, ...] | None
-    groups: tuple[int, ...] | None = None
+    lists: dict[str, tuple[int, ...]]
 
     def grid(self, fleet: Fleet) -> Grid:
         """The grid, with the default where nothing was said."""
         default = default_grid(fleet)
-        steps = self.local_steps or default.local_steps
+        clients, groups, steps = map(self.lists.get, LISTS)
+        steps = steps or default.local_steps
         if self.study.training.participation == Turns.law:
             most = float(min(len(fleet), _MOST_GROUPS))
-            return Grid(groups=self.groups or _geometric(1.0, most), local_steps=steps)
-        clients = self.clients_per_round or default.clients_per_round
-        return Grid(clients_per_round=clients, local_steps=steps)
+            return Grid(groups=groups or _geometric(1.0, most), local_steps=steps)
+        return Grid(clients_per_round=clients or default.clients_per_round, local_steps=steps)
 
     def lists_text(self) -> str:
         """What the command says of the grid of a live sweep, to be sent there: see `from_text`."""
-        return json.dumps([self.clients_per_round, self.local_steps])
+        return json.dumps(self.lists)
 
     @classmethod
     def from_text(cls, study: Study, text: str) -> SweptStudy:
@@ -73,8 +71,8 @@ class SweptStudy:
         >>> SweptStudy.from_text(swept.study, swept.lists_text()) == swept
         True
         """
-        clients, steps = (values and tuple(values) for values in json.loads(text))
-        return cls(study=study, clients_per_round=clients, local_steps=steps)
+        lists = {key: tuple(values) for key, values in json.loads(text).items()}
+        return cls(study=study, lists=lists)
 
 
 def read_sweep(
@@ -88,8 +86,8 @@ def read_sweep(
     InputError carries every problem: of the lists, of the study, of what is required and missing.
 
     >>> swept = read_sweep("demo", ["clients-per-round=5,1", "seeds=2"])
-    >>> swept.clients_per_round, swept.local_steps, swept.study.training.seeds
-    ((1, 5), None, 2)
+    >>> swept.lists, swept.study.training.seeds
+    ({'clients-per-round': (1, 5)}, 2)
     """
     collector = Collector()
     lists: dict[str, tuple[int, ...]] = {}
@@ -97,7 +95,7 @@ def read_sweep(
     for text in overrides:
         key, equals, value = (part.strip() for part in text.partition("="))
         key = key.removeprefix("training.")
-        if key in _LISTS and equals:
+        if key in LISTS and equals:
             lists[key] = _whole_numbers(key, value, collector)
         else:
             others.append(text)
@@ -107,8 +105,7 @@ def read_sweep(
     collector.finish()
     if study is None:
         raise AssertionError("a study that cannot be read is a noted problem")
-    clients, groups, steps = map(lists.get, _LISTS)
-    return SweptStudy(study=study, clients_per_round=clients, local_steps=steps, groups=groups)
+    return SweptStudy(study=study, lists=lists)
 
 
 def _whole_numbers(key: str, text: str, collector: Collector) -> tuple[int, ...]:

@@ -35,10 +35,7 @@ def settle(
     tables = {table: dict(values) for table, values in tables.items()}
     for table in ("task", "training"):
         tables.setdefault(table, {})
-    faults = [
-        *find_faults(tables),
-        *found,
-    ]
+    faults = [*find_faults(tables), *found]
     wrong = {fault.key for fault in faults}
     faults += _retire(tables, overridden, wrong)
     known = _known(tables, wrong)
@@ -88,43 +85,30 @@ def _retire(
 
 
 def _missing(
-    known: dict[str, Any],
-    tables: Tables,
-    wrong: Collection[str | None],
-    required: Collection[str],
-) -> list[Fault]:
+    known: dict[str, Any], tables: Tables, wrong: Collection[str | None], required: Collection[str]
+) -> Iterator[Fault]:
+    for table in required:
+        if table in TABLES and table not in tables:
+            message = f"[{table}] is missing, and needed here. Add it to the study."
+            yield Fault(table=table, key=None, message=message)
     wanted = []
     if "fleet" in tables and known.get("file") is None and "file" not in wrong:
         wanted += ["step-time-s", "comm-time-s"]
     if _is_paper(known):
         wanted += ["pairs", "upper-loss", "lower-loss"]
     wanted += [name for name in _RATE_KEYS if known.get("schedule") == _RATE_KEYS[name]]
-    absent = [
-        Fault(
-            table=table,
-            key=None,
-            message=f"[{table}] is missing, and needed here. Add it to the study.",
-        )
-        for table in required
-        if table in TABLES and table not in tables
-    ]
     missing = [name for name in wanted if known.get(name) in (None, [])]
     # What is asked for by name must do something: a target-loss of 0 is none.
-    missing += [
-        name
-        for name in required
-        if name in KEYS and not known.get(name) and _makes_sense(name, known)
-    ]
-    return absent + [
-        Fault(
-            table=KEYS[name].table,
-            key=None,
-            message=f"{name} is missing: set it in [{KEYS[name].table}], or add {name}=... to the "
-            f"command. {KEYS[name].text}",
-        )
-        for name in missing
-        if name not in wrong
-    ]
+    asked = [name for name in required if name in KEYS and _makes_sense(name, known)]
+    missing += [name for name in asked if not known.get(name)]
+    for name in missing:
+        if name not in wrong:
+            table = KEYS[name].table
+            message = (
+                f"{name} is missing: set it in [{table}], or add {name}=... to the command. "
+                f"{KEYS[name].text}"
+            )
+            yield Fault(table=table, key=None, message=message)
 
 
 def _makes_sense(name: str, known: dict[str, Any]) -> bool:

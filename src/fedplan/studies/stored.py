@@ -8,10 +8,10 @@ from typing import Any
 
 from fedplan.core.records import RunRecord
 from fedplan.errors import InputError
-from fedplan.store import ExperimentEntry, RunEntry, Store, StudyEntry
+from fedplan.store import Entry, RunEntry, Store
 from fedplan.studies.devices import PROFILE, Devices, observed_devices
 from fedplan.studies.experiment import Experiment, build_experiment
-from fedplan.studies.grid import Grid
+from fedplan.studies.grid import LISTS, Grid
 from fedplan.studies.keys import TABLES
 from fedplan.studies.outcome import Outcome
 from fedplan.studies.study import (
@@ -40,7 +40,7 @@ class Recalled:
     records : some of the runs with their rounds, where neither outcome nor sweep has them.
     """
 
-    entry: StudyEntry | ExperimentEntry
+    entry: Entry
     steps: dict[str, Any]
     runs: tuple[RunEntry, ...]
     devices: Devices | None
@@ -53,8 +53,7 @@ class Recalled:
     @property
     def name(self) -> str:
         """The study's name, or the beginning of the experiment's fingerprint."""
-        entry = self.entry
-        return entry.name if isinstance(entry, StudyEntry) else entry.fingerprint[:12]
+        return self.entry.name
 
     @property
     def status(self) -> str | None:
@@ -64,13 +63,12 @@ class Recalled:
     @property
     def configuration(self) -> dict[str, Any]:
         """What the study file said, every key; empty where there was none."""
-        return self.entry.configuration if isinstance(self.entry, StudyEntry) else {}
+        return self.entry.configuration
 
     @property
     def settings(self) -> dict[str, Any]:
         """What makes the runs comparable."""
-        entry = self.entry
-        return (entry.experiment if isinstance(entry, StudyEntry) else entry).settings
+        return self.entry.settings
 
     @property
     def federation(self) -> str | None:
@@ -79,7 +77,7 @@ class Recalled:
         return federation if isinstance(federation, str) else None
 
 
-def recall(store: Store, entry: StudyEntry | ExperimentEntry) -> Recalled:
+def recall(store: Store, entry: Entry) -> Recalled:
     """Everything known; nothing is trained, and nothing is written."""
     known = stored_facts(store, entry)
     reason = "It was not begun from a study file."
@@ -96,14 +94,14 @@ def recall(store: Store, entry: StudyEntry | ExperimentEntry) -> Recalled:
     return replace(known, records=records, reason=known.reason or reason)
 
 
-def stored_facts(store: Store, entry: StudyEntry | ExperimentEntry) -> Recalled:
+def stored_facts(store: Store, entry: Entry) -> Recalled:
     """What the store has in so many words: nothing is built, and nothing planned again."""
-    settings = (entry.experiment if isinstance(entry, StudyEntry) else entry).settings
+    live = entry.settings.get("engine") == "flower"
     return Recalled(
         entry=entry,
-        steps=store.steps(entry) if isinstance(entry, StudyEntry) else {},
-        runs=tuple(store.runs(settings)),
-        devices=observed_devices(store, entry) if settings.get("engine") == "flower" else None,
+        steps=store.steps(entry),
+        runs=tuple(store.runs(entry.settings)),
+        devices=observed_devices(store, entry) if live else None,
     )
 
 
@@ -118,7 +116,8 @@ def stored_study(name: str, configuration: Mapping[str, Any]) -> tuple[Study, Gr
     grid = _take_grid(tables["training"])
     problems = [
         f"what is stored of it has {table}, which no study file has."
-        for table in configuration.keys() - known.keys()
+        for table in configuration
+        if table not in known
     ]
     if problems := [*problems, *(fault.message for fault in find_faults(tables))]:
         raise InputError(problems)
@@ -127,15 +126,12 @@ def stored_study(name: str, configuration: Mapping[str, Any]) -> tuple[Study, Gr
 
 def _take_grid(training: dict[str, Any]) -> Grid | None:
     """The grid of a study that was swept, taken out of what it says of one run."""
-    who = "groups" if isinstance(training.get("groups"), list) else "clients-per-round"
-    swept = [training.get(key) for key in (who, "local-steps")]
-    if not all(isinstance(values, list) and values for values in swept):
+    keys = [key for key in LISTS if isinstance(training.get(key), list)]
+    if len(keys) < 2:
         return None
-    first, steps = (tuple(values or ()) for values in swept)
-    training |= dict.fromkeys((who, "local-steps"))
-    if who == "groups":
-        return Grid(groups=first, local_steps=steps)
-    return Grid(clients_per_round=first, local_steps=steps)
+    lists = {key.replace("-", "_"): tuple(training[key]) for key in keys}
+    training |= dict.fromkeys(keys)
+    return Grid(**lists)
 
 
 def _with_outcome(known: Recalled, store: Store) -> Recalled:

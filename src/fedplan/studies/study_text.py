@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import shlex
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
@@ -63,15 +62,6 @@ def study_words(
         return None
     # A key cannot be taken back on the command line, and a table cannot be left out.
     return [name, *words] if settled == again else None
-
-
-def command_line(words: list[str]) -> str:
-    """Words as they are typed into a shell.
-
-    >>> command_line(["fedplan", "run", "my study.toml"])
-    "fedplan run 'my study.toml'"
-    """
-    return shlex.join(words)
 
 
 def _said(configuration: Configuration, table: str) -> Iterator[tuple[str, Any]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
@@ -12,7 +13,7 @@ from fedplan.store import StudyEntry
 from fedplan.store.entries import current_versions
 from fedplan.studies.keys import KEYS, TABLES
 from fedplan.studies.stored import Recalled
-from fedplan.studies.study_text import command_line, study_toml, study_words
+from fedplan.studies.study_text import study_toml, study_words
 from fedplan.web.report.parts import Sections
 
 _GRID = ("clients-per-round", "groups", "local-steps")
@@ -44,7 +45,7 @@ def _reproduce(found: Recalled) -> list[Markup]:
             tag("p", "and this command:"),
         ]
         known = [file]
-    typed = command_line([*command, *known, *grid, *live])
+    typed = shlex.join([*command, *known, *grid, *live])
     parts.append(tag("pre", tag("code", typed), tabindex="0"))
     if live:
         again = "Devices and network are real: losses and seconds will differ."
