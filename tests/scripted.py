@@ -68,7 +68,7 @@ def follow_script(monkeypatch, **script) -> None:
     """Let `course=online` be this script."""
     from fedplan.studies import courses
 
-    def make(*, problem):
+    def make(*, problem, **_):
         return Scripted(problem=problem, **script)
 
     monkeypatch.setattr(courses, "STEERING", {**courses.STEERING, "online": make})

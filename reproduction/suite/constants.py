@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -27,7 +28,7 @@ PLACES: dict[str, tuple[ModuleType, ...]] = {
     "MOVE": (steering,),
     "DOUBT": (steering,),
     "FIRST_LOOK": (steering,),
-    "ROUNDS": (saturation, steering),
+    "ROUNDS": (saturation, steering, online),
     "TURNS_COST": (rounds,),
     "RAREST": (grouping,),
     "LEAST_DATA": (grouping,),
@@ -46,11 +47,11 @@ def matters(pricings: list[Pricing]) -> Iterator[tuple[str, str, str]]:
                 yield name, f"{value:g}", f"{mean_ratio(pricings):.3f}"
     for factor in FACTORS:
         low, high = (factor * end for end in saturation.RANGE)
-        known = saturation.Saturation.within(low, high)
-        yield SATURATION, f"{known.saturation:.0f}", f"{mean_ratio(pricings, known):.3f}"
+        with patch.object(online, "RANGE", (low, high)):
+            yield SATURATION, f"{math.sqrt(low * high):.0f}", f"{mean_ratio(pricings):.3f}"
 
 
-def mean_ratio(pricings: list[Pricing], known: saturation.Saturation | None = None) -> float:
+def mean_ratio(pricings: list[Pricing]) -> float:
     """Mean bill of the online course over the best uniform pair's; a run that fails counts 10."""
     ratios = []
     for pricing in pricings:
@@ -61,10 +62,7 @@ def mean_ratio(pricings: list[Pricing], known: saturation.Saturation | None = No
         )
         for weight in task.weights:
             problem = pricing.problem(weight)
-            known_ = known or saturation.Saturation.within(
-                *saturation.RANGE, rounds=saturation.ROUNDS
-            )
-            course = Online(problem=problem, known=known_)
+            course = Online(problem=problem)
             run = simulator.run(course, stop, seed=FIRST_SEED)
             cost = float(problem.objective.of_round(run.time_s, run.energy_j, run.taken_part))
             best = best_uniform(pricing, problem, "rounds")[1]

@@ -10,7 +10,7 @@ CONTRACT = {
     "bill", "alternatives", "message", "report",
 }  # fmt: skip
 DECISION = {
-    "round", "participation", "local_steps", "saturation", "predicted_rounds", "interval",
+    "round", "participation", "local_steps", "saturation", "predicted_rounds", "interval", "why",
 }  # fmt: skip
 PAPER = ("course=paper", "pairs=[[5,10],[10,20],[20,40]]", "upper-loss=1.5", "lower-loss=1.0")
 

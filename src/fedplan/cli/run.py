@@ -182,6 +182,7 @@ def _course_json(run: RunRecord) -> list[dict[str, Any]]:
             "saturation": one.saturation,
             "predicted_rounds": one.expected_rounds,
             "interval": one.interval,
+            "why": one.why,
         }
         for one in decisions_of(run)
     ]
@@ -205,6 +206,8 @@ def _blocks(experiment: Experiment, outcome: Outcome) -> Iterator[Facts | Table 
         facts.append(text.who_trains(law, setting.clients_per_round, groups, clients))
         if len(made) < 2:
             facts.append(("local steps", f"[bold]{setting.local_steps:,}[/]"))
+    if made and made[0].round == 1 and made[0].saturation is not None:
+        facts.append(("began", made[0].why))
     yield Facts(facts)
     if len(made) > 1:
         yield _decisions(made)

@@ -206,6 +206,11 @@ def _words(name: str, step: Any) -> Iterator[str]:
         yield _setting(step) if course == "fixed" else f"{course}: begins with {_setting(step)}"
         if why := step.get("why"):
             yield why
+    elif name == "earlier" and (ends := step["saturation"]) is None:
+        yield "nothing was known of local steps"
+    elif name == "earlier":
+        low, high = (in_words(end, "saturation") for end in ends)
+        yield f"local steps saturate at {low} to {high}, by earlier runs of the same task"
     elif name == "training":
         yield f"{step['reached']:,} of {step['of']:,} runs reached the target"
     elif name == "sweep" and (best := step["best"]) is None:

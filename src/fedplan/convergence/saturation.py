@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fedplan.core.fleet import FloatArray
+from fedplan.core.learning_rate import LearningRate
 from fedplan.errors import InputError
 
 # What drawing one client at random adds to rounds, as a multiple of those of all clients, where
@@ -82,3 +83,16 @@ class Saturation:
         if not per_step:
             return math.inf if per_round else 1.0
         return math.sqrt(self.saturation * per_round / per_step)
+
+
+def usual_rate(rate: LearningRate | None) -> float:
+    """The mean rate of a training of usual length, which a saturation is for.
+
+    Half of the rate makes steps half as long: the saturation is twice as large then.
+
+    >>> usual_rate(LearningRate(initial=0.1)), usual_rate(None)
+    (0.1, 1.0)
+    """
+    if rate is None:
+        return 1.0
+    return math.fsum(map(rate.at, range(round(ROUNDS)))) / round(ROUNDS)

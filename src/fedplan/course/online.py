@@ -1,8 +1,8 @@
 """The online course: the training is the pilot.
 
 It begins with groups that take turns, made from what the devices cost, and with local steps for a
-usual saturation. From the third round on the updates themselves tell the saturation, and local
-steps follow. `steering` has the rules.
+usual saturation, or for one that is known. From the third round on the updates themselves tell the
+saturation, and local steps follow. `steering` has the rules.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from fedplan.convergence.saturation import RANGE, Saturation
+from fedplan.convergence.saturation import RANGE, ROUNDS, Saturation
+from fedplan.core.constraints import MAX_STEPS
 from fedplan.core.fleet import QUANTITIES
 from fedplan.core.problem import Problem
 from fedplan.core.setting import Setting
@@ -28,7 +29,10 @@ class Online:
     """Starts at once, learns from the rounds, and changes its mind when they say so.
 
     problem : the devices with their samples, what counts, limits, target and learning rate.
-    known : what is known of local steps beforehand; a usual range without.
+    known : the saturation, as far as it is known beforehand, at the usual rate (`usual_rate`). The
+        first local steps are for its middle, and rounds that show another are not believed beyond
+        its interval. Without it a usual range is taken; groups always go by that.
+    source : who knows it, for words.
 
     >>> from fedplan.core.fleet import Fleet
     >>> fleet = Fleet(step_time_s=[0.1, 0.1, 0.4], comm_time_s=2.0)
@@ -41,6 +45,7 @@ class Online:
     wants_signal: ClassVar[bool] = True
     problem: Problem
     known: Saturation | None = None
+    source: str = "the saturation given"
 
     def __post_init__(self) -> None:
         check_group_sizes(self.problem)
@@ -51,7 +56,7 @@ class Online:
     def first(self) -> TurnsChoice:
         """The groups and local steps that training begins with; limits on totals come later."""
         free = replace(self.problem, limits=self.problem.limits.ranges_only())
-        chosen = plan_turns(free.evened(HEAVIEST), self.known or Saturation.within(*RANGE))
+        chosen = plan_turns(free.evened(HEAVIEST), Saturation.within(*RANGE, rounds=ROUNDS))
         if chosen is None:
             raise AssertionError("without limits on totals there is a plan")
         return chosen
@@ -59,21 +64,46 @@ class Online:
     @cached_property
     def setting(self) -> Setting:
         """What training begins with."""
-        steps = max(FEWEST_STEPS, self.first.prediction.local_steps)
-        steps = min(steps, self.problem.limits.max_local_steps or steps)
+        limits, steps = self.problem.limits, self.first.prediction.local_steps
+        if self.known is not None:
+            wanted = self.known.best_steps(*self.first.grouping.line())
+            steps = max(round(min(wanted, MAX_STEPS)), limits.min_local_steps or 1)
+        steps = max(FEWEST_STEPS, steps)
+        steps = min(steps, limits.max_local_steps or steps)
         law = replace(self.first.grouping.whole(), heaviest=HEAVIEST)
         return Setting(participation=law, local_steps=steps)
 
     @cached_property
     def identity(self) -> str:
-        """The name, and a digest of the question: other devices make another training."""
+        """The name, a digest of the question, and what was known beforehand, if anything was."""
         digest, problem = hashlib.sha256(), self.problem
         for name in (*QUANTITIES, "samples", "count"):
             digest.update(np.ascontiguousarray(getattr(problem.fleet, name)).tobytes())
         rest = (problem.objective, problem.limits, problem.target_loss, problem.learning_rate)
-        digest.update(repr((*rest, self.known)).encode())
-        return f"{self.name}/{digest.hexdigest()[:16]}"
+        digest.update(repr((*rest, None)).encode())
+        question = f"{self.name}/{digest.hexdigest()[:16]}"
+        if self.known is None:
+            return question
+        low, high = self.known.interval or (self.known.saturation,) * 2
+        return f"{question}/{low!r}..{high!r}"
 
     def begin(self) -> OnlineSteering:
         """The steering of a new training."""
-        return OnlineSteering(self.problem, self.first.grouping, self.setting)
+        given = "a usual saturation" if self.known is None else self.source
+        return OnlineSteering(
+            self.problem, self.first.grouping, self.setting, known=self.known, source=given
+        )
+
+
+def known_before(identity: str) -> Saturation | None:
+    """The saturation that the online training of this identity began with; None without one.
+
+    >>> known_before("online/0123456789abcdef/10.0..40.0").saturation
+    20.0
+    >>> known_before("online/0123456789abcdef")
+    """
+    _, _, text = identity.split("/", 1)[1].partition("/")
+    if not text:
+        return None
+    low, high = map(float, text.split(".."))
+    return Saturation.within(low, high)

@@ -21,7 +21,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from fedplan.convergence.saturation import RANGE, ROUNDS
+from fedplan.convergence.saturation import RANGE, ROUNDS, Saturation, usual_rate
 from fedplan.core.constraints import MAX_STEPS
 from fedplan.core.course import Decision
 from fedplan.core.fleet import Fleet
@@ -42,16 +42,24 @@ MOVE = 2.0  # local steps change at most by this factor at a look
 DOUBT = 2.0  # how far beyond the usual range a saturation is believed: rounds can mislead
 FIRST_LOOK = 3  # with fewer rounds, what clients undo of each other does not show
 FEWEST_STEPS = 2  # half of a single step cannot be looked at
-_BEGIN = "The devices make the groups, a usual saturation the local steps."
 
 
 class OnlineSteering:
     """One training under way, steered by what its rounds say."""
 
-    def __init__(self, problem: Problem, grouping: Grouping, setting: Setting) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        grouping: Grouping,
+        setting: Setting,
+        *,
+        known: Saturation | None = None,
+        source: str = "a usual saturation",
+    ) -> None:
         if problem.target_loss is None:
             raise AssertionError("an online course has a target")
         self._problem, self._grouping, self._setting = problem, grouping, setting
+        self._known = known
         self._heaviest: float | None = HEAVIEST
         self._window = Window()
         self._forecast = Forecast(problem.target_loss, self._rate)
@@ -63,7 +71,8 @@ class OnlineSteering:
         self._next_look, self._pause = FIRST_LOOK, FIRST_LOOK
         self._why: list[str] = []
         self.hopeless: str | None = None
-        self.decisions = [Decision.of(setting, 1, why=_BEGIN)]
+        why = f"The devices make the groups, {source} the local steps."
+        self.decisions = [Decision.of(setting, 1, saturation=known and known.saturation, why=why)]
 
     def ask(self) -> Setting:
         """How to train the next round."""
@@ -166,8 +175,17 @@ class OnlineSteering:
         coming = range(round_ + 1, round_ + 1 + max(round_, round(ROUNDS)))
         mean = math.fsum(map(self._rate, coming)) / len(coming)
         falls = self._rate(round_) / mean if mean else 1.0  # a rate can fall to nothing
-        believed = min(max(saturation, RANGE[0] / DOUBT), RANGE[1] * DOUBT)
+        low, high = self._believable(self._rate(round_))
+        believed = min(max(saturation, low), high)
         return math.sqrt(believed * falls * per_round / per_step)
+
+    def _believable(self, rate: float) -> tuple[float, float]:
+        """Between which saturations rounds at this rate are believed."""
+        if self._known is None or self._known.interval is None or not rate:
+            return RANGE[0] / DOUBT, RANGE[1] * DOUBT
+        low, high = self._known.interval
+        times = usual_rate(self._problem.learning_rate) / rate
+        return low * times, high * times
 
     def _held_back(self, wanted: float, stalled: int) -> float:
         """What the signal says, or less where the loss has had no new best for so many rounds.

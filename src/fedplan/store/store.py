@@ -52,6 +52,9 @@ _RUNS = """
     FROM runs JOIN experiments ON experiments.id = runs.experiment
         JOIN settings ON settings.id = runs.setting WHERE fingerprint = ?
 """
+_NEW_STEP = (
+    "INSERT INTO steps (study, name, value, created) VALUES (?, ?, ?, ?) ON CONFLICT (study, name)"
+)
 _END = {"unfinished": 0, "diverged": 2}  # any other end counts 1
 _OF_SETTING = " AND (value, seed) = (?, ?)"
 _IN_ORDER = " ORDER BY clients_per_round, local_steps, runs.setting, seed"
@@ -201,6 +204,16 @@ class Store:
 
     def save_step(self, study: StudyEntry, name: str, value: Any) -> None:
         """Keep what a study has decided, as JSON; a later value takes the place of an earlier."""
+        self._insert_step(
+            study, name, value, "DO UPDATE SET value = excluded.value, created = excluded.created"
+        )
+
+    def keep_step(self, study: StudyEntry, name: str, value: Any) -> Any:
+        """Keep what a study decides once and for all, and return it: this, or what was there."""
+        self._insert_step(study, name, value, "DO NOTHING")
+        return self.find_step(study, name)
+
+    def _insert_step(self, study: StudyEntry, name: str, value: Any, if_there: str) -> None:
         text = canonical_json(value)
         with self._database.writing() as connection:
             there = connection.execute(
@@ -208,12 +221,7 @@ class Store:
             ).fetchone()
             if there is None:
                 raise InputError(f"study {study.name} is not in this store. Save it there first.")
-            connection.execute(
-                "INSERT INTO steps (study, name, value, created) VALUES (?, ?, ?, ?) "
-                "ON CONFLICT (study, name) DO UPDATE "
-                "SET value = excluded.value, created = excluded.created",
-                (*there, name, text, now()),
-            )
+            connection.execute(f"{_NEW_STEP} {if_there}", (*there, name, text, now()))
 
     def find_step(self, study: StudyEntry, name: str) -> Any:
         """What was decided, tuples as lists; None where nothing was."""

@@ -101,7 +101,8 @@ def _entrant(name: str, words: Sequence[str], course: str) -> Entrant:
         setting = uniform(int(pair[1]), int(pair[2]))
         more += [f"clients-per-round={pair[1]}", f"local-steps={pair[2]}"]
     elif course in COURSE_NAMES:
-        more = [f"course={course}"]
+        # Nobody here is told of earlier runs, or what is found would hang on what is in the store.
+        more = [f"course={course}", *(["earlier-runs=ignore"] if course == ONLINE else [])]
     elif course != BEST_FIXED:
         raise InputError(
             f"a course is one of {', '.join(COURSE_NAMES)}, {BEST_FIXED}, or a pair such as "

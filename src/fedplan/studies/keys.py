@@ -247,6 +247,18 @@ class PlanningTable(Table):
         f"given pairs and two losses; rules of others, to compare with: {_in_words(PUBLISHED)}. "
         f"Without it `{ONLINE}`, or `{FIXED}` where participation is given.",
     )
+    earlier_runs: Literal["use", "ignore"] = _key(
+        "use",
+        f"Of the {ONLINE} course: `use` what earlier runs of the same task in the store tell of "
+        "local steps, whatever their devices, or `ignore` it.",
+        only=("course", (None, ONLINE)),
+    )
+    saturation: list[float] | None = _key(
+        None,
+        f"Of the {ONLINE} course: [low, high], between which the local steps are at which half of "
+        "what steps can save is saved. Earlier runs are not asked then.",
+        only=("course", (None, ONLINE)),
+    )
     pilots: Literal["paper"] | None = _key(None, f"`paper` is another word for course = {PAPER}.")
     pairs: list[list[int]] | None = _key(None, "Of the paper's procedure: the pairs [K, E] to try.")
     upper_loss: float | None = _key(

@@ -149,6 +149,10 @@ def _contradictions(known: dict[str, Any], *, has_fleet: bool) -> Found:
     yield from _ordered(known, "min-clients-per-round", "num-clients")
     if _is_paper(known):
         yield from _paper_contradictions(known)
+    ends = known.get("saturation")
+    if ends is not None and not (len(ends) == 2 and 0 < ends[0] <= ends[1]):
+        message = f"saturation must be [low, high] with 0 < low <= high, but got {ends}."
+        yield "saturation", message
     for name in ("max-time-s", "max-energy-j"):
         if not has_fleet and known.get(name, math.inf) < math.inf:
             yield name, f"{name} needs a [fleet]: without one a run has neither seconds nor joules."

@@ -32,7 +32,7 @@ _BEFORE: dict[str, dict[str, Any]] = {
         "groups": None,
         "dropout": 0.0,
     },
-    "planning": {"course": None, "pilots": None},
+    "planning": {"course": None, "pilots": None, "earlier-runs": "use", "saturation": None},
 }
 # Keys and values that are no more, and what to do instead.
 _ONLINE = "training itself is the pilot now, and every round counts"

@@ -19,16 +19,18 @@ from fedplan.core.plan import Alternative, GroupCost, Plan
 from fedplan.core.problem import Problem
 from fedplan.core.records import RoundRecord, RunRecord
 from fedplan.core.setting import Setting
+from fedplan.course import Online
 from fedplan.course.live import Live
 from fedplan.errors import InputError
 from fedplan.participation import LAWS, Turns, uniform
 from fedplan.planning.making import make_plan
 from fedplan.simulation import Job
-from fedplan.store import Store
+from fedplan.store import Store, StudyEntry
 from fedplan.studies.archive import Archive, Engine, MissingRunError, NoEngine
 from fedplan.studies.cells import RunSummary
-from fedplan.studies.courses import FIXED, PAPER, choose_course, fixed_law, make_course
+from fedplan.studies.courses import FIXED, ONLINE, PAPER, choose_course, fixed_law, make_course
 from fedplan.studies.devices import observed_fleet
+from fedplan.studies.earlier import known_of_study
 from fedplan.studies.experiment import Experiment
 from fedplan.studies.outcome import Bill, Measured, Outcome, decisions_of, forecast_of
 from fedplan.studies.paper_pilots import PaperPilots
@@ -52,6 +54,7 @@ def run_study(
     """
     case = _Case(experiment)
     entry = experiment.save(store)
+    case.learn_from(store, entry)
     return case.follow(
         experiment.archive(store, engine),
         note=lambda step, value: store.save_step(entry, step, value),
@@ -64,12 +67,15 @@ def recall_study(experiment: Experiment, store: Store) -> Outcome:
 
     A study of which a run is missing is refused.
     """
-    return _Case(experiment).follow(_stored(experiment, store))
+    case = _Case(experiment)
+    case.learn_from(store)
+    return case.follow(_stored(experiment, store))
 
 
 def recall_so_far(experiment: Experiment, store: Store) -> Outcome:
     """What a study has come to so far, from the store alone; unfinished where a run is missing."""
     case, archive = _Case(experiment), _stored(experiment, store)
+    case.learn_from(store)
     try:
         return case.follow(archive)
     except MissingRunError:
@@ -134,6 +140,13 @@ class _Case:
         if self._course == PAPER:
             planning, most = experiment.study.planning, experiment.stop.max_rounds
             self._pilots = PaperPilots(self._problem, planning, most)
+        self._options: dict[str, Any] = {}
+
+    def learn_from(self, store: Store, entry: StudyEntry | None = None) -> None:
+        """Tell an online course what is known of local steps; anew only for a study to be begun."""
+        if self._course == ONLINE and not self._live:
+            question = Online(problem=self._problem).identity
+            self._options = known_of_study(self._experiment, question, store, entry)
 
     def follow(
         self,
@@ -201,7 +214,7 @@ class _Case:
             if not plan.success:
                 return self._outcome(status="infeasible", message=plan.message), None
             return self._started(plan.setting, plan.message, plan.regret), plan.setting
-        course = make_course(self._course, self._problem)
+        course = make_course(self._course, self._problem, **self._options)
         return self._started(course.setting), course
 
     def _fixed_plan(self, problem: Problem) -> Plan:
