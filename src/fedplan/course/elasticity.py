@@ -49,6 +49,10 @@ class Window:
     def add(self, signal: Signal, local_steps: int, most: int) -> None:
         """One more round; of more than `most` the oldest are let go."""
         self._signals.append((signal, local_steps))
+        self.keep(most)
+
+    def keep(self, most: int) -> None:
+        """Let the oldest go, of more than so many."""
         while len(self._signals) > most:
             self._signals.popleft()
 

@@ -2,14 +2,15 @@
 
 Local steps. With saturation s and the costs of a step and of a round, (1 + s / E)(c_m + c_p E) is
 least at E = sqrt(s c_m / c_p). Where the rate falls, saturation grows as the rate shrinks, so s
-counts by the rate of now over the mean rate of the rounds to come. While the loss does not fall,
-steps do not rise, and then become fewer.
+counts by the rate of now over the mean rate of the rounds to come. While the last model has no new
+best, steps do not rise, and then become fewer; what rounds said before its best is forgotten.
 
 Shares. A client with far more data than others makes slow what all could learn, so at first none
 counts for more than a few average ones. Where that gets no further, everyone counts by its data.
 
 Groups. Where no model has been better than the best so far for two cycles, updates of single groups
-undo each other: half as many groups, of twice the clients, swing half as far.
+undo each other: half as many groups, of twice the clients, swing half as far. And where the target
+is near, more groups than the rounds to it at most can use are merged.
 
 Limits. Where a total is expected to be exceeded, what it limits becomes dearer until it is not.
 """
@@ -33,6 +34,7 @@ from fedplan.course.forecast import Forecast
 from fedplan.course.pressure import Pressure
 from fedplan.participation.grouping import Grouper, Grouping
 from fedplan.participation.turns import Turns
+from fedplan.planning.turns import choose_groups
 
 # Each is halved and doubled in `reproduction/suite.md`, with what that does to the mean bill.
 PATIENCE = 2.0  # rounds without a new best loss, for each group, until more clients train at once
@@ -65,6 +67,7 @@ class OnlineSteering:
         self._forecast = Forecast(problem.target_loss, self._rate)
         self._pressure = Pressure(problem)
         self._best = (math.inf, 0)  # the best loss so far, and its round
+        self._best_single = (math.inf, 0)  # the same of last models, which swing first
         self._regrouped = 0  # the round of the last change of groups
         self._pressed = 0  # the round in which a limit last made something dearer
         self._hope = 0  # the last round at which the target was within reach
@@ -82,6 +85,9 @@ class OnlineSteering:
         """What came of a round."""
         if record.loss is not None and record.loss < self._best[0]:
             self._best = (record.loss, record.round)
+        single = record.loss if record.model_loss is None else record.model_loss
+        if single is not None and single < self._best_single[0]:
+            self._best_single = (single, record.round)
         if not record.round:
             return
         self._pressure.spend(record)
@@ -148,10 +154,15 @@ class OnlineSteering:
                 self._regroup(self._groups, round_, "A limit would be exceeded.")
         if round_ - max(self._going_well, self._regrouped) >= self._patience:
             self._make_quieter(round_)
+        if arrival and self._groups > 1 and math.isfinite(arrival.high):
+            self._finish(round_, arrival.high)
         if len(self._window):
+            stalled = round_ - self._best_single[1]
+            if stalled >= self._pause:  # what rounds said while the loss fell holds no longer
+                self._window.keep(max(stalled, FIRST_LOOK))
             saturation = self._window.saturation()
             wanted = self._wanted_steps(saturation, round_)
-            self._set_steps(self._held_back(wanted, round_ - self._best[1]))
+            self._set_steps(self._held_back(wanted, stalled))
         if self._groups == 1:
             self._consider_giving_up(round_, last)
         if self._setting != before:
@@ -216,12 +227,21 @@ class OnlineSteering:
         elif self._groups > 1:
             self._regroup(self._groups // 2, round_, "The loss falls too slowly: larger groups.")
 
+    @property
+    def _priced(self) -> Problem:
+        """The question as it stands: what limits make of prices, and shares make of data."""
+        priced = replace(self._problem, objective=self._pressure.objective)
+        return priced if self._heaviest is None else priced.evened(self._heaviest)
+
+    def _finish(self, round_: int, rounds: float) -> None:
+        """Fewer groups where a training that ends after so many rounds has no time for these."""
+        number = len(choose_groups(self._priced, self._setting.local_steps, rounds).visits)
+        if number < self._groups:
+            self._regroup(number, round_, "The target is near: more clients train at once.")
+
     def _regroup(self, number: int, round_: int, why: str) -> None:
         """Cut the devices into at most so many groups; their credits stay with the clients."""
-        priced = replace(self._problem, objective=self._pressure.objective)
-        if self._heaviest is not None:
-            priced = priced.evened(self._heaviest)
-        grouper = Grouper(priced, self._setting.local_steps)
+        grouper = Grouper(self._priced, self._setting.local_steps)
         fewest, most = grouper.range
         found = grouper.group(min(max(number, fewest, 1), most))
         law = self._setting.participation

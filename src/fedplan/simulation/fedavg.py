@@ -140,7 +140,7 @@ class Simulator:
             status = watch.spend(round_, took_s, used_j)
             loss = accuracy = last_loss = None
             if near or status or round_ % self._evaluation.every == 0:
-                both = bool(status) or (near and course.wants_signal)
+                both = bool(status) or course.wants_signal
                 loss, accuracy, last_loss = self._judge(model, stop, both=both, last=bool(status))
                 if not math.isfinite(loss):
                     status = "diverged"
