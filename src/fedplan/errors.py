@@ -10,7 +10,8 @@ the status of a result, and the command line turns it into exit code 3.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -61,6 +62,27 @@ class InputError(FedplanError, ValueError):
             for problem in problems
         )
         super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+def unmet(rules: Mapping[str, bool], **values: object) -> list[str]:
+    """A message for every rule that does not hold, with those of the values that it names.
+
+    >>> unmet({"every >= 1": False, "subset >= 1": True}, every=0, subset=5)
+    ['`every >= 1` must hold, but got every=0.']
+    """
+    messages = []
+    for rule, holds in rules.items():
+        if not holds:
+            named = re.findall(r"\w+", rule)
+            got = ", ".join(f"{name}={value}" for name, value in values.items() if name in named)
+            messages.append(f"`{rule}` must hold, but got {got}.")
+    return messages
+
+
+def require(rules: Mapping[str, bool], **values: object) -> None:
+    """Raise an InputError with every rule that does not hold."""
+    if problems := unmet(rules, **values):
+        raise InputError(problems)
 
 
 class Collector:

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fedplan.errors import InputError
+from fedplan.errors import require
 from fedplan.tasks.dataset import FederatedData
 
 FloatArray = NDArray[np.float32]
@@ -83,8 +83,7 @@ def stratified_rows(labels: IntArray, count: int) -> IntArray:
 
 def check_batch_size(batch_size: int) -> None:
     """Refuse an empty batch."""
-    if batch_size < 1:
-        raise InputError(f"`batch_size >= 1` must hold, but got batch_size={batch_size}.")
+    require({"batch_size >= 1": batch_size >= 1}, batch_size=batch_size)
 
 
 class CompiledLearner:

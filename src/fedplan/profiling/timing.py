@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from fedplan.errors import FedplanError, InputError
+from fedplan.errors import FedplanError, require
 from fedplan.profiling.meters import Meter, Window, metered
 from fedplan.profiling.regression import Measured, fit_line
 
@@ -38,8 +38,7 @@ class StepTiming:
 
 def check_seconds(seconds: float) -> None:
     """Refuse a measurement that is none, or never ends."""
-    if not 0 < seconds <= MOST_SECONDS:
-        raise InputError(f"`0 < seconds <= {MOST_SECONDS:g}` must hold, but got seconds={seconds}.")
+    require({f"0 < seconds <= {MOST_SECONDS:g}": 0 < seconds <= MOST_SECONDS}, seconds=seconds)
 
 
 def time_steps(

@@ -19,7 +19,7 @@ from fedplan.core.learning_rate import LearningRate
 from fedplan.core.records import RoundRecord, RunRecord, Status, Stop, Watch, check_run
 from fedplan.core.setting import Cohort, Setting
 from fedplan.core.signal import ClientReports, Signal, Sketch
-from fedplan.errors import InputError
+from fedplan.errors import require
 from fedplan.models.learner import FloatArray, Learner, stratified_rows
 from fedplan.participation.draws import present
 from fedplan.simulation.clock import Clock
@@ -62,13 +62,11 @@ class Evaluation:
     both: bool = False
 
     def __post_init__(self) -> None:
-        problems = []
-        if self.every < 1:
-            problems.append(f"`every >= 1` must hold, but got every={self.every}.")
-        if self.subset is not None and self.subset < 1:
-            problems.append(f"`subset >= 1` must hold, but got subset={self.subset}.")
-        if problems:
-            raise InputError(problems)
+        rules = {
+            "every >= 1": self.every >= 1,
+            "subset >= 1": self.subset is None or self.subset >= 1,
+        }
+        require(rules, every=self.every, subset=self.subset)
 
 
 class Simulator:
@@ -93,8 +91,7 @@ class Simulator:
         dropout: float = 0.0,
     ) -> None:
         """`dropout` is the chance that a client does not answer when its turn has come."""
-        if not 0 <= dropout < 1:
-            raise InputError(f"`0 <= dropout < 1` must hold, but got dropout={dropout}.")
+        require({"0 <= dropout < 1": 0 <= dropout < 1}, dropout=dropout)
         self.num_clients = len(learner.sizes)
         self.learner = learner
         self._learning_rate = learning_rate

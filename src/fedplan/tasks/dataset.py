@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -57,27 +57,18 @@ class FederatedData:
         image_shape: Sequence[int] | None = None,
         name: str = "data",
     ) -> None:
-        problems: list[InputProblem] = []
-        x_, y_ = _features("x", x, problems), _integers("y", y, problems)
-        starts_ = _integers("starts", starts, problems)
-        test_x_ = None if test_x is None else _features("test_x", test_x, problems)
-        test_y_ = None if test_y is None else _integers("test_y", test_y, problems)
-        if num_classes < 2:
-            problems.append(_problem("num_classes", f"must be >= 2, but got {num_classes}."))
+        given = {"x": x, "y": y, "starts": starts, "test_x": test_x, "test_y": test_y}
+        held = {field: as_array(values) for field, values in given.items() if values is not None}
+        wrong = {field: array_problem(field, values) for field, values in held.items()}
+        arrays = {field: _stored(field, held[field]) for field in held if not wrong[field]}
+        problems = [_problem(field, message) for field, message in wrong.items() if message]
         if (test_x is None) != (test_y is None):
             problems.append(InputProblem(message="give both test_x and test_y, or neither."))
-        problems += _label_problems("", x_, y_, num_classes)
-        problems += _label_problems("test_", test_x_, test_y_, num_classes)
-        problems += _width_problems(x_, test_x_, image_shape)
-        problems += _starts_problems(starts_, x_)
+        problems += _disagreements(arrays, num_classes, image_shape)
         if problems:
             raise InputError(problems)
-        arrays = {"x": x_, "y": y_, "starts": starts_, "test_x": test_x_, "test_y": test_y_}
-        for field, values in arrays.items():
-            if values is not None:
-                values = values.view()
-                values.flags.writeable = False
-            object.__setattr__(self, field, values)
+        for field in given:
+            object.__setattr__(self, field, arrays.get(field))
         object.__setattr__(self, "num_classes", int(num_classes))
         shape = None if image_shape is None else tuple(map(int, image_shape))
         object.__setattr__(self, "image_shape", shape)
@@ -137,114 +128,100 @@ def as_array(values: ArrayLike) -> NDArray[Any]:
         return np.asarray(None)
 
 
-def _features(field: str, values: ArrayLike, problems: list[InputProblem]) -> FeatureArray | None:
-    given = as_array(values)
-    if given.dtype.kind not in "buif":
-        problems.append(_problem(field, "must be real numbers, in rows of one length."))
-        return None
-    if given.ndim != 2 or given.size == 0:
-        problems.append(
-            _problem(
-                field,
-                f"must have a shape (samples, features), both >= 1, but has {given.shape}. "
-                "Flatten images with x.reshape(len(x), -1).",
-            )
-        )
-        return None
-    with np.errstate(over="ignore"):
-        array = np.ascontiguousarray(given, dtype=np.float32)
-    if not np.isfinite(array).all():
-        rows = np.flatnonzero(~np.isfinite(array).all(axis=1))
-        problems.append(
-            _problem(
-                field,
-                f"must be finite in float32, but row {rows[0]} is not ({rows.size:,} such rows).",
-            )
-        )
-    return array
+def is_integers(values: NDArray[Any]) -> bool:
+    """Whether this is a flat array of at least one integer."""
+    return values.ndim == 1 and values.size > 0 and values.dtype.kind in "iu"
 
 
-def _integers(field: str, values: ArrayLike, problems: list[InputProblem]) -> IntArray | None:
-    array = as_array(values)
-    if array.ndim == 1 and array.dtype.kind in "iu":
-        return np.ascontiguousarray(array, dtype=np.int64)
-    problems.append(
-        _problem(
-            field,
-            f"must be a flat array of integers, but has shape {array.shape} and type "
-            f"{array.dtype}. Whole numbers stored as another type: {field}.astype(int).",
+def array_problem(field: str, values: NDArray[Any]) -> str | None:
+    """What keeps an array from being samples (x) or whole numbers (all others), by itself."""
+    if not field.endswith("x"):
+        if values.ndim == 1 and values.dtype.kind in "iu":
+            return None
+        return (
+            f"must be a flat array of integers, but has shape {values.shape} and type "
+            f"{values.dtype}. Whole numbers stored as another type: {field}.astype(int)."
         )
-    )
+    if values.dtype.kind not in "buif":
+        return "must be real numbers, in rows of one length."
+    if values.ndim != 2 or values.size == 0:
+        return (
+            "must have a shape (samples, features), with at least one number, but has "
+            f"{values.shape}. Flatten images with x.reshape(len(x), -1)."
+        )
     return None
 
 
-def _label_problems(
-    prefix: str, x: FeatureArray | None, y: IntArray | None, num_classes: int
-) -> list[InputProblem]:
-    """Check that labels match their samples and stay in range."""
-    features, labels = f"{prefix}x", f"{prefix}y"
-    problems = []
-    if x is not None and y is not None and len(x) != len(y):
-        problems.append(
-            _problem(labels, f"must have one label a row of {features}: {len(y)} for {len(x)}.")
-        )
-    if y is not None and num_classes >= 2:
-        wrong = np.flatnonzero((y < 0) | (y >= num_classes))
-        if wrong.size:
-            problems.append(
-                _problem(
-                    labels,
-                    f"must be 0 to num_classes - 1 = {num_classes - 1}, but entry {wrong[0]} is "
-                    f"{y[wrong[0]]} ({wrong.size:,} such entries).",
-                )
+def _stored(field: str, values: NDArray[Any]) -> NDArray[Any]:
+    """The array as it is kept: of one type, and read-only."""
+    with np.errstate(over="ignore"):
+        kind = np.float32 if field.endswith("x") else np.int64
+        stored = np.ascontiguousarray(values, dtype=kind).view()
+    stored.flags.writeable = False
+    return stored
+
+
+def _disagreements(
+    arrays: dict[str, NDArray[Any]], num_classes: int, image_shape: Sequence[int] | None
+) -> Iterator[InputProblem]:
+    """What arrays that are right by themselves hold, or do to one another, that is wrong."""
+    if num_classes < 2:
+        yield _problem("num_classes", f"must be >= 2, but got {num_classes}.")
+    for prefix in ("", "test_"):
+        x, y = arrays.get(f"{prefix}x"), arrays.get(f"{prefix}y")
+        if x is not None and not np.isfinite(x).all():
+            rows = np.flatnonzero(~np.isfinite(x).all(axis=1))
+            yield _problem(
+                f"{prefix}x",
+                f"must be finite in float32, but row {rows[0]} is not ({rows.size:,} such rows).",
             )
-    return problems
-
-
-def _width_problems(
-    x: FeatureArray | None, test_x: FeatureArray | None, image_shape: Sequence[int] | None
-) -> list[InputProblem]:
+        if x is not None and y is not None and len(x) != len(y):
+            yield _problem(
+                f"{prefix}y", f"must have one label a row of {prefix}x: {len(y)} for {len(x)}."
+            )
+        if y is not None and num_classes >= 2:
+            yield from _label_problems(f"{prefix}y", y, num_classes)
+    x, test_x, starts = (arrays.get(field) for field in ("x", "test_x", "starts"))
     if x is None:
-        return []
-    problems = []
+        return
     width = x.shape[1]
     if test_x is not None and test_x.shape[1] != width:
-        problems.append(
-            _problem("test_x", f"must have the {width} features of x, but has {test_x.shape[1]}.")
-        )
+        yield _problem("test_x", f"must have the {width} features of x, but has {test_x.shape[1]}.")
     if image_shape is not None and (
         min(image_shape, default=0) < 1 or math.prod(image_shape) != width
     ):
-        problems.append(
-            _problem(
-                "image_shape",
-                f"must multiply to the {width} features of x, but got {tuple(image_shape)}.",
-            )
+        yield _problem(
+            "image_shape",
+            f"must multiply to the {width} features of x, but got {tuple(image_shape)}.",
         )
-    return problems
+    if starts is not None:
+        yield from _starts_problems(starts, len(x))
 
 
-def _starts_problems(offsets: IntArray | None, x: FeatureArray | None) -> list[InputProblem]:
-    if offsets is None or x is None:
-        return []
-    num_samples = len(x)
-    if offsets.size < 2 or offsets[0] != 0 or offsets[-1] != num_samples:
-        ends = f"{offsets[0]} to {offsets[-1]}" if offsets.size else "nothing"
-        return [
-            _problem(
-                "starts",
-                f"must go from 0 to the number of samples {num_samples} and hold num_clients + 1 "
-                f"offsets, but got {offsets.size} offsets, from {ends}.",
-            )
-        ]
-    empty = np.flatnonzero(np.diff(offsets) < 1)
+def _label_problems(field: str, y: IntArray, num_classes: int) -> Iterator[InputProblem]:
+    wrong = np.flatnonzero((y < 0) | (y >= num_classes))
+    if wrong.size:
+        yield _problem(
+            field,
+            f"must be 0 to num_classes - 1 = {num_classes - 1}, but entry {wrong[0]} is "
+            f"{y[wrong[0]]} ({wrong.size:,} such entries).",
+        )
+
+
+def _starts_problems(starts: IntArray, num_samples: int) -> Iterator[InputProblem]:
+    if starts.size < 2 or starts[0] != 0 or starts[-1] != num_samples:
+        ends = f"{starts[0]} to {starts[-1]}" if starts.size else "nothing"
+        yield _problem(
+            "starts",
+            f"must go from 0 to the number of samples {num_samples} and hold num_clients + 1 "
+            f"offsets, but got {starts.size} offsets, from {ends}.",
+        )
+        return
+    empty = np.flatnonzero(np.diff(starts) < 1)
     if empty.size:
-        return [
-            _problem(
-                "starts",
-                f"every client must hold at least 1 sample, but client {empty[0]} holds "
-                f"{offsets[empty[0] + 1] - offsets[empty[0]]} ({empty.size:,} such clients). "
-                "Leave them out.",
-            )
-        ]
-    return []
+        yield _problem(
+            "starts",
+            f"every client must hold at least 1 sample, but client {empty[0]} holds "
+            f"{starts[empty[0] + 1] - starts[empty[0]]} ({empty.size:,} such clients). "
+            "Leave them out.",
+        )

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from fedplan.atomic import draft_of
-from fedplan.errors import FedplanError, InputError
+from fedplan.errors import FedplanError, InputError, unmet
 from fedplan.tasks import mnist
 from fedplan.tasks.mnist import IdxFile, default_folder, found_folder, read_idx
 
@@ -157,12 +157,11 @@ def _check(mirrors: Sequence[str], attempts: int, timeout_s: float, backoff_s: f
     ]
     if not mirrors:
         problems.append("give at least one mirror.")
-    if attempts < 1:
-        problems.append(f"`attempts >= 1` must hold, but got attempts={attempts}.")
-    if timeout_s <= 0 or backoff_s < 0:
-        problems.append(
-            f"`timeout_s > 0` and `backoff_s >= 0` must hold, but got timeout_s={timeout_s}, "
-            f"backoff_s={backoff_s}."
-        )
+    rules = {
+        "attempts >= 1": attempts >= 1,
+        "timeout_s > 0": timeout_s > 0,
+        "backoff_s >= 0": backoff_s >= 0,
+    }
+    problems += unmet(rules, attempts=attempts, timeout_s=timeout_s, backoff_s=backoff_s)
     if problems:
         raise InputError(problems)

@@ -6,12 +6,13 @@ A partition is a list with one array of sample numbers a client; no sample stand
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from fedplan.errors import InputError, InputProblem
-from fedplan.tasks.dataset import FederatedData, IntArray, as_array
+from fedplan.errors import InputError, InputProblem, require
+from fedplan.tasks.dataset import FederatedData, IntArray, as_array, is_integers
 
 Assignment = list[IntArray]
 MAX_CONCENTRATION = 1e6  # already an equal split to three digits
@@ -34,11 +35,8 @@ def by_sizes(num_samples: int, sizes: Sequence[int] | IntArray, seed: int = 0) -
     [5, 1, 2]
     """
     counts = as_array(sizes)
-    if counts.ndim != 1 or counts.size == 0 or counts.dtype.kind not in "iu" or counts.min() < 1:
-        raise InputError(
-            "sizes must be integers >= 1, one a client, but got "
-            f"{np.array2string(counts, threshold=6)}."
-        )
+    if problem := sizes_problem(counts):
+        raise InputError(problem)
     if counts.sum() > num_samples:
         raise InputError(
             f"`sum of sizes <= num_samples` must hold, but got {counts.sum()} > {num_samples}. "
@@ -65,13 +63,8 @@ def power_law_sizes(
     >>> int(sizes.sum()), bool(sizes.min() >= 10)
     (6000, True)
     """
-    problems = []
-    if not 0.05 <= exponent < np.inf:
-        problems.append(f"`0.05 <= exponent < inf` must hold, but got exponent={exponent}.")
-    if min_size < 1:
-        problems.append(f"`min_size >= 1` must hold, but got min_size={min_size}.")
-    if problems:
-        raise InputError(problems)
+    rules = {"0.05 <= exponent < inf": 0.05 <= exponent < np.inf, "min_size >= 1": min_size >= 1}
+    require(rules, exponent=exponent, min_size=min_size)
     _check_enough(num_samples, num_clients, min_size)
     shares = 1.0 + generator(seed).pareto(exponent, num_clients)
     return min_size + apportion(shares, num_samples - min_size * num_clients)
@@ -88,11 +81,8 @@ def dirichlet(y: ArrayLike, num_clients: int, concentration: float, seed: int = 
     (6, 1)
     """
     labels = label_array(y)
-    if not 0 < concentration <= MAX_CONCENTRATION:
-        raise InputError(
-            f"`0 < concentration <= {MAX_CONCENTRATION:g}` must hold, but got "
-            f"concentration={concentration}."
-        )
+    rule = f"0 < concentration <= {MAX_CONCENTRATION:g}"
+    require({rule: 0 < concentration <= MAX_CONCENTRATION}, concentration=concentration)
     _check_enough(len(labels), num_clients)
     random = generator(seed)
     parts: list[list[IntArray]] = [[] for _ in range(num_clients)]
@@ -161,7 +151,7 @@ def apportion(shares: ArrayLike, total: int) -> IntArray:
 def label_array(y: ArrayLike) -> IntArray:
     """The labels as a flat int64 array; anything else is an InputError."""
     labels = as_array(y)
-    if labels.ndim != 1 or labels.size == 0 or labels.dtype.kind not in "iu":
+    if not is_integers(labels):
         raise InputError(
             f"y must be a flat array of at least one integer, but has shape {labels.shape} and "
             f"type {labels.dtype}."
@@ -171,14 +161,21 @@ def label_array(y: ArrayLike) -> IntArray:
 
 def generator(seed: int) -> np.random.Generator:
     """A generator for this seed; a negative seed is an InputError."""
-    if seed < 0:
-        raise InputError(f"`seed >= 0` must hold, but got seed={seed}.")
+    require({"seed >= 0": seed >= 0}, seed=seed)
     return np.random.default_rng(seed)
 
 
+def sizes_problem(sizes: NDArray[Any], num_clients: int | None = None) -> str | None:
+    """What keeps this array from being the numbers of samples of so many clients."""
+    if is_integers(sizes) and sizes.min() >= 1 and num_clients in (None, sizes.size):
+        return None
+    wanted = "" if num_clients is None else f"{num_clients} "
+    shown = np.array2string(sizes, threshold=6)
+    return f"sizes must be {wanted}integers >= 1, one a client, but got {shown}."
+
+
 def _check_enough(num_samples: int, num_clients: int, min_size: int = 1) -> None:
-    if num_clients < 1:
-        raise InputError(f"`num_clients >= 1` must hold, but got num_clients={num_clients}.")
+    require({"num_clients >= 1": num_clients >= 1}, num_clients=num_clients)
     if num_samples < num_clients * min_size:
         raise InputError(
             f"every client needs at least {min_size} sample{'s' * (min_size > 1)}, but "
@@ -200,7 +197,7 @@ def _checked(assignment: Sequence[ArrayLike], num_samples: int) -> Assignment:
     clients = [as_array(samples) for samples in assignment]
     problems = []
     for client, samples in enumerate(clients):
-        if samples.ndim != 1 or samples.size == 0 or samples.dtype.kind not in "iu":
+        if not is_integers(samples):
             problems.append(f"client {client} must hold a flat array of at least one integer.")
         elif samples.min() < 0 or samples.max() >= num_samples:
             problems.append(

@@ -7,8 +7,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from fedplan.errors import InputError
+from fedplan.errors import InputError, unmet
 from fedplan.tasks.dataset import FederatedData, FloatArray, IntArray, as_array
+from fedplan.tasks.partition import sizes_problem
 
 MAX_SEED = 2**32 - 1  # what numpy.random.RandomState accepts
 
@@ -88,21 +89,20 @@ def _check(
         for name, value in (("alpha", alpha), ("beta", beta))
         if not 0 <= value < np.inf
     ]
-    least = {"num_clients": (num_clients, 1), "num_features": (num_features, 1)}
-    least["num_classes"] = (num_classes, 2)
-    problems += [
-        f"`{name} >= {minimum}` must hold, but got {name}={value}."
-        for name, (value, minimum) in least.items()
-        if value < minimum
-    ]
-    if not 0 <= seed <= MAX_SEED:
-        problems.append(f"`0 <= seed <= {MAX_SEED}` must hold, but got seed={seed}.")
-    if sizes is not None:
-        counts = as_array(sizes)
-        if counts.shape != (num_clients,) or counts.dtype.kind not in "iu" or counts.min() < 1:
-            problems.append(
-                f"sizes must be {num_clients} integers >= 1, one a client, but got "
-                f"{np.array2string(counts, threshold=6)}."
-            )
+    rules = {
+        "num_clients >= 1": num_clients >= 1,
+        "num_features >= 1": num_features >= 1,
+        "num_classes >= 2": num_classes >= 2,
+        f"0 <= seed <= {MAX_SEED}": 0 <= seed <= MAX_SEED,
+    }
+    problems += unmet(
+        rules,
+        num_clients=num_clients,
+        num_features=num_features,
+        num_classes=num_classes,
+        seed=seed,
+    )
+    if sizes is not None and (problem := sizes_problem(as_array(sizes), num_clients)):
+        problems.append(problem)
     if problems:
         raise InputError(problems)

@@ -7,7 +7,7 @@ from collections import deque
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fedplan.errors import InputError
+from fedplan.errors import InputError, unmet
 from fedplan.tasks.dataset import IntArray
 from fedplan.tasks.partition import Assignment, generator, label_array
 
@@ -99,14 +99,11 @@ def two_labels_shards(
 
 
 def _check_balanced(counts: IntArray, num_clients: int, samples_per_client: int) -> None:
-    problems = []
-    if num_clients < 1:
-        problems.append(f"`num_clients >= 1` must hold, but got num_clients={num_clients}.")
-    if samples_per_client < 2:
-        problems.append(
-            "`samples_per_client >= 2` must hold, one of each label, but got "
-            f"samples_per_client={samples_per_client}."
-        )
+    rules = {
+        "num_clients >= 1": num_clients >= 1,
+        "samples_per_client >= 2": samples_per_client >= 2,
+    }
+    problems = unmet(rules, num_clients=num_clients, samples_per_client=samples_per_client)
     if len(counts) < 2:
         problems.append(f"y must have at least 2 different labels, but has {len(counts)}.")
     # A client takes at least 1 and at most samples_per_client - 1 of a label.
@@ -202,10 +199,12 @@ def _chain(
 def _check_shards(
     values: IntArray, counts: IntArray, num_clients: int, shards_per_label: int, seed: int
 ) -> None:
-    problems = []
-    for name, value in (("num_clients", num_clients), ("shards_per_label", shards_per_label)):
-        if value < 1:
-            problems.append(f"`{name} >= 1` must hold, but got {name}={value}.")
+    rules = {
+        "num_clients >= 1": num_clients >= 1,
+        "shards_per_label >= 1": shards_per_label >= 1,
+        "0 <= seed < 2**32": 0 <= seed < 2**32,
+    }
+    problems = unmet(rules, num_clients=num_clients, shards_per_label=shards_per_label, seed=seed)
     if len(values) < 2:
         problems.append(f"y must have at least 2 different labels, but has {len(values)}.")
     elif 2 * num_clients > len(values) * shards_per_label:
@@ -220,7 +219,5 @@ def _check_shards(
         for value, count in zip(values, counts, strict=True)
         if count < shards_per_label
     ]
-    if not 0 <= seed < 2**32:
-        problems.append(f"`0 <= seed < 2**32` must hold, but got seed={seed}.")
     if problems:
         raise InputError(problems)
