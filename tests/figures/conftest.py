@@ -9,7 +9,6 @@ from fedplan.convergence.bound import Bound
 from fedplan.convergence.estimation import estimate_bound
 from fedplan.convergence.pilots import Pilot
 from fedplan.core.fleet import Fleet, draw_fleet
-from fedplan.core.objective import Objective
 from fedplan.core.plan import Plan
 from fedplan.figures import (
     Figure,
@@ -17,9 +16,6 @@ from fedplan.figures import (
     frontier_figure_data,
     plan_figure_data,
 )
-from fedplan.figures.cost_view import CostView
-from fedplan.figures.frontier import FrontierView
-from fedplan.figures.plan import plan_views
 from fedplan.planning.frontier import compute_frontier
 
 
@@ -48,12 +44,6 @@ def plan(fleet: Fleet, bound: Bound) -> Plan:
 @pytest.fixture(scope="session")
 def plan_data(fleet: Fleet, bound: Bound, plan: Plan) -> Figure:
     return plan_figure_data(fleet, bound, plan, energy_weight=0.3)
-
-
-@pytest.fixture(scope="session")
-def views(fleet: Fleet, bound: Bound, plan: Plan) -> tuple[FrontierView, CostView]:
-    """What the plan figure shows."""
-    return plan_views(fleet, bound, plan, Objective.weighted(0.3), basis="energy weight 0.3")
 
 
 @pytest.fixture(scope="session")

@@ -26,11 +26,9 @@ from fedplan.figures import (
     fit_figure_data,
     plan_figure_data,
 )
-from fedplan.figures.cost_view import CostView
-from fedplan.figures.frontier import FrontierView
-from fedplan.figures.style import band_colours, looks, series_looks
-
-Views = tuple[FrontierView, CostView]
+from fedplan.figures.spec import Points
+from fedplan.figures.style import band_colours, series_looks
+from fedplan.planning.frontier import compute_frontier
 
 
 @pytest.fixture(scope="module")
@@ -91,32 +89,36 @@ def test_unusual_figures_are_drawn_for_print_and_for_the_screen(name: str) -> No
     assert len(draw_screen(data).data) > 0
 
 
-def test_the_print_names_the_plan_and_explains_the_rest(
-    plan_data: Data, views: Views, printed: Figure
-) -> None:
+def marks_of(data: Data) -> list[Points]:
+    """The plan and other settings, on the frontier."""
+    points = [part for part in data.panels[0].parts if isinstance(part, Points)]
+    return [part for part in points if not part.name.startswith("frontier")]
+
+
+def test_the_print_names_the_plan_and_explains_every_mark(plan_data: Data, printed: Figure) -> None:
     left, right, _ = printed.axes
     assert [text.get_text() for text in left.texts] == ["fedplan: K=24, E=24", "↗ 3.66 h, 7.83 kJ"]
     assert left.get_xlabel() == "time to target (min)"
     assert right.get_xlabel() == "local steps E"
     explained = [text.get_text() for text in printed.legends[0].get_texts()]
-    chosen, *others = views[0].marks
-    assert set(explained) >= {mark.legend for mark in others} and chosen.legend not in explained
+    assert set(explained) >= {mark.name for mark in marks_of(plan_data)}
     assert printed.get_suptitle() == plan_data.title
 
 
-def test_labels_of_the_print_overlap_nothing(views: Views, printed: Figure) -> None:
-    axes, frontier = printed.axes[0], views[0]
+def test_labels_of_the_print_overlap_nothing(plan_data: Data, printed: Figure) -> None:
+    axes, panel = printed.axes[0], plan_data.panels[0]
     boxes = [text.get_window_extent() for text in axes.texts]
     assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
-    for mark in frontier.marks:
-        place = frontier.time.pinned(mark.time_s), frontier.energy.pinned(mark.energy_j)
+    for mark in marks_of(plan_data):
+        place = mark.x[0] / panel.x.unit.size, mark.y[0] / panel.y.unit.size
         x, y = axes.transData.transform(place)
-        text_only = [super(type(text), text).get_window_extent() for text in axes.texts]
-        assert not any(box.contains(x, y) for box in text_only)
+        assert not any(box.contains(x, y) for box in boxes)
 
 
-def test_points_no_weight_selects_are_hollow(views: Views, printed: Figure, on_screen: Any) -> None:
-    hollow = [p for p in views[0].points if p.energy_weight_from is None]
+def test_points_no_weight_selects_are_hollow(
+    fleet: Fleet, bound: Bound, printed: Figure, on_screen: Any
+) -> None:
+    hollow = [p for p in compute_frontier(fleet, bound) if p.energy_weight_from is None]
     axes = printed.axes[0]
     drawn = next(line for line in axes.lines if "no energy weight" in str(line.get_label()))
     assert len(drawn.get_xdata()) == len(hollow) > 0
@@ -125,19 +127,17 @@ def test_points_no_weight_selects_are_hollow(views: Views, printed: Figure, on_s
     assert len(trace.x) == len(hollow) and trace.marker.color == "white"
 
 
-def test_the_screen_has_the_same_marks_in_both_panels(views: Views, on_screen: Any) -> None:
-    names = {mark.legend for mark in views[0].marks}
+def test_the_screen_has_the_same_marks_in_both_panels(plan_data: Data, on_screen: Any) -> None:
+    names = {mark.name for mark in marks_of(plan_data)}
     for axis in ("x", "x2"):
         assert {t.legendgroup for t in on_screen.data if t.xaxis == axis} >= names
-    chosen = next(t for t in on_screen.data if t.name == "fedplan: K=24, E=24")
-    assert chosen.text == ("<b>fedplan: K=24, E=24</b>",)
+    assert "<b>fedplan: K=24, E=24</b>" in [note.text for note in on_screen.layout.annotations]
     shown = [t.legendgroup for t in on_screen.data if t.showlegend]
     assert len(shown) == len(set(shown)) and set(shown) >= names
 
 
 def test_a_far_mark_says_where_it_is_on_the_screen(on_screen: Any) -> None:
-    names = [t.name for t in on_screen.data if t.showlegend]
-    assert "all clients, one step: K=100, E=1 (12x the cost) ↗ 3.66 h, 7.83 kJ" in names
+    assert "↗ 3.66 h, 7.83 kJ" in [note.text for note in on_screen.layout.annotations]
 
 
 def test_frontier_and_fit_have_their_own_drawings(frontier_data: Data, fit_data: Data) -> None:
@@ -150,8 +150,8 @@ def test_frontier_and_fit_have_their_own_drawings(frontier_data: Data, fit_data:
     assert [t.name for t in screen.data if t.showlegend] == ["K=3", "K=20"]
 
 
-def test_marks_differ_in_colour_and_shape(views: Views) -> None:
-    found = looks(views[0].marks)
+def test_marks_differ_in_colour_and_shape(plan_data: Data) -> None:
+    found = [mark.look for mark in marks_of(plan_data)]
     assert len({look.colour for look in found}) == len({look.symbol for look in found}) == 5
     assert len({look.colour for look in series_looks(range(1, 9)).values()}) == 8
 

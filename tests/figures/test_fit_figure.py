@@ -13,7 +13,7 @@ from fedplan.convergence.pilots import Pilot
 from fedplan.errors import InputError
 from fedplan.figures import Figure, fit_figure_data
 from fedplan.figures.fit import FitInterval, fit_intervals
-from fedplan.figures.spec import Interval, Line, Points
+from fedplan.figures.spec import Line, Points
 
 
 def measured(clients: int, steps: int, iterations: float) -> Pilot:
@@ -30,7 +30,12 @@ def measured(clients: int, steps: int, iterations: float) -> Pilot:
 def curves_of(data: Figure) -> dict[int, Line]:
     """The fitted curve of each K."""
     lines = [part for part in data.panels[0].parts if isinstance(part, Line)]
-    return {int(line.group.removeprefix("K=")): line for line in lines}
+    return {int(line.name.removeprefix("K=")): line for line in lines}
+
+
+def intervals_of(data: Figure) -> list[Line]:
+    """The lines from end to end, that of the estimates apart."""
+    return [part for part in data.panels[1].parts if isinstance(part, Line) and part.hover]
 
 
 def test_curves_are_the_bound_s_iterations(pilots: list[Pilot], fit_data: Figure) -> None:
@@ -72,8 +77,7 @@ def test_intervals_are_the_estimate_s(pilots: list[Pilot], fit_data: Figure) -> 
     assert (shown["c0"].low, shown["c0"].high) == estimate.intervals["c0"]
     assert shown["a0 / b0"].estimate == estimate.ratio
     assert fit_data.panels[1].y.names == tuple(interval.label for interval in shown.values())
-    drawn = [part for part in fit_data.panels[1].parts if isinstance(part, Interval)]
-    assert [(part.low, part.high) for part in drawn] == [
+    assert [tuple(line.x) for line in intervals_of(fit_data)] == [
         interval.relative[::2] for interval in shown.values()
     ]
 
@@ -92,9 +96,11 @@ def test_an_open_interval_is_beyond_the_axis() -> None:
     pilots = [measured(10, steps, 3000 + 5 * steps**2) for steps in (5, 20, 40)]
     data = fit_figure_data(pilots, estimate_bound(pilots, 100), 100)
     panel = data.panels[1]
-    opened = [part for part in panel.parts if isinstance(part, Interval) and part.goes_on]
-    assert "c0" in [panel.y.names[int(part.at)].split(" = ")[0] for part in opened]
-    assert all(part.high == panel.x.high for part in opened)
+    points = [part for part in panel.parts if isinstance(part, Points)]
+    arrows = [part for part in points if part.look.symbol == "triangle-right"]
+    assert "c0" in [panel.y.names[int(part.y[0])].split(" = ")[0] for part in arrows]
+    assert all(part.x[0] == panel.x.high for part in arrows)
+    assert {line.x[1] for line in intervals_of(data)} >= {panel.x.high}
 
 
 def test_pairs_of_pilots_are_drawn_in_the_pilots_own_units(pilots: list[Pilot]) -> None:

@@ -126,7 +126,7 @@ def test_a_line_is_the_mean_over_seeds_and_its_band_one_standard_deviation() -> 
     against = ("round", "time (s)")
     assert labels == [(x, y) for y in ("training loss", "accuracy") for x in against]
     assert [len(row) for row in data.rows] == [2, 2]
-    assert {panel.legend for panel in data.panels} == {"shared"}
+    assert not any(panel.own_legend for panel in data.panels)
     first, alone = lines_of(data.panels[0])
     assert (first.name, alone.name) == ("K=2, E=5", "K=8, E=5")
     assert first.x.tolist() == [0, 1, 2] and first.y.tolist() == [4.0, 2.5, 1.5]
@@ -180,7 +180,7 @@ def test_total_time_has_a_line_for_every_k_and_for_every_e() -> None:
     data = drawn(total_time_data(totals, title="mine"))
     over_e, over_k = data.panels
     assert [line.name for line in over_e.lines] == ["K=2", "K=8"]
-    assert {panel.legend for panel in data.panels} == {"below"}
+    assert all(panel.own_legend for panel in data.panels)
     assert over_e.lines[1].x.tolist() == [10, 30, 90]
     assert over_e.lines[1].y.tolist() == [4810.0, 4830.0, 4890.0]
     assert (over_e.lines[1].y - over_e.lines[1].low).tolist() == [8.0] * 3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from planned import make_plan
 
 from fedplan.convergence.bound import Bound
-from fedplan.convergence.estimation import estimate_bound
+from fedplan.convergence.estimation import Estimate, estimate_bound
 from fedplan.convergence.pilots import Pilot
 from fedplan.core.constraints import Constraints
 from fedplan.core.fleet import Fleet, draw_fleet
@@ -19,48 +20,55 @@ from fedplan.core.objective import Objective, Prices
 from fedplan.core.plan import Plan
 from fedplan.errors import InputError
 from fedplan.figures import Figure, draw_print, draw_screen, plan_figure_data
-from fedplan.figures.cost_view import CostView
-from fedplan.figures.frontier import FrontierView
-from fedplan.figures.plan import plan_views
-from fedplan.figures.spec import Contours, Line, Shaded
-from fedplan.figures.style import LEVELS
+from fedplan.figures.cost_map import surface_around
+from fedplan.figures.spec import Line, Map, Panel, Points, Shaded, Texts
 from fedplan.planning.frontier import compute_frontier
 from fedplan.planning.predict import predict
 from fedplan.planning.surface import cost_surface
 
-Views = tuple[FrontierView, CostView]
+
+def figure_of(fleet: Fleet, bound: Bound | Estimate, **request: Any) -> Figure:
+    return plan_figure_data(fleet, bound, make_plan(fleet, bound, **request), **request)
 
 
-def views_of(
-    fleet: Fleet, bound: Bound, plan: Plan, *, energy_weight: float = 0.0, **limits: Constraints
-) -> Views:
-    return plan_views(fleet, bound, plan, Objective.weighted(energy_weight), **limits)
+def marks_of(panel: Panel) -> dict[str, Points]:
+    """Settings that are pointed out, by name; the plan first."""
+    points = [part for part in panel.parts if isinstance(part, Points)]
+    return {part.name: part for part in points if not part.name.startswith("frontier")}
+
+
+def map_of(data: Figure) -> Map:
+    (found,) = [part for part in data.panels[1].parts if isinstance(part, Map)]
+    return found
 
 
 def test_the_frontier_and_the_cost_are_the_library_s_own(
-    fleet: Fleet, bound: Bound, plan: Plan, views: Views
+    fleet: Fleet, bound: Bound, plan: Plan, plan_data: Figure
 ) -> None:
-    frontier, cost = views
-    assert list(frontier.points) == compute_frontier(fleet, bound)
-    surface = cost_surface(
-        fleet, bound, Objective.weighted(0.3), cost.clients_per_round, cost.local_steps
-    )
+    frontier, cost, _ = plan_data.panels
+    line = next(part for part in frontier.parts if isinstance(part, Line))
+    points = compute_frontier(fleet, bound)
+    assert line.x.tolist() == [point.time_s for point in points]
+    drawn, ends = map_of(plan_data), (0, -1)
+    ks, es = ([round(axis[end]) for end in ends] for axis in (drawn.y, drawn.x))
+    surface = cost_surface(fleet, bound, Objective.weighted(0.3), ks, es)
     assert plan.prediction is not None
-    np.testing.assert_allclose(cost.extra_cost + 1, surface.cost / plan.prediction.cost)
-    assert cost.extra_cost.min() == 0.0
-    assert cost.allowed.all()
+    extra = surface.cost / plan.prediction.cost - 1
+    np.testing.assert_allclose(drawn.values[np.ix_(ends, ends)], extra, rtol=1e-6)
+    assert abs(drawn.values.min()) < 1e-3
+    assert not [part for part in cost.parts if isinstance(part, Shaded)]
 
 
-def test_marks_are_the_plan_and_its_alternatives(plan: Plan, views: Views) -> None:
-    frontier, cost = views
-    chosen, *others = frontier.marks
+def test_marks_are_the_plan_and_its_alternatives(plan: Plan, plan_data: Figure) -> None:
+    frontier, cost, _ = plan_data.panels
+    (name, chosen), *others = marks_of(frontier).items()
     assert plan.prediction is not None
-    assert chosen.label == "fedplan: K=24, E=24"
-    assert (chosen.time_s, chosen.energy_j) == (plan.prediction.time_s, plan.prediction.energy_j)
-    assert [mark.name for mark in others] == [other.name for other in plan.alternatives]
-    assert others[0].role == "paper"
-    assert others[0].legend == "the paper's method: K=7, E=29 (+26%)"
-    assert cost.marks == frontier.marks
+    assert name == "fedplan: K=24, E=24"
+    assert (chosen.x[0], chosen.y[0]) == (plan.prediction.time_s, plan.prediction.energy_j)
+    names = [other.name for other in plan.alternatives]
+    assert [name.partition(":")[0] for name, _ in others] == names
+    assert others[0][0] == "the paper's method: K=7, E=29 (+26%)"
+    assert [*marks_of(cost)] == [*marks_of(frontier)]
 
 
 def test_titles_say_what_was_chosen_and_by_which_cost(plan_data: Figure) -> None:
@@ -68,62 +76,58 @@ def test_titles_say_what_was_chosen_and_by_which_cost(plan_data: Figure) -> None
     assert plan_data.panels[1].title == "Extra cost of other settings (energy weight 0.3)"
 
 
-def test_an_alternative_ten_times_out_does_not_squash_the_frontier(views: Views) -> None:
-    frontier, _ = views
-    hidden = [mark.name for mark in frontier.marks if not frontier.shows(mark)]
-    assert hidden == ["all clients, one step"]
-    for axis, values in (
-        (frontier.time, [point.time_s for point in frontier.points]),
-        (frontier.energy, [point.energy_j for point in frontier.points]),
-    ):
-        assert axis.share(max(values)) - axis.share(min(values)) > 0.4
+def test_an_alternative_ten_times_out_does_not_squash_the_frontier(plan_data: Figure) -> None:
+    panel = plan_data.panels[0]
+    labels = [part.texts[0] for part in panel.parts if isinstance(part, Texts)]
+    assert labels == ["fedplan: K=24, E=24", "↗ 3.66 h, 7.83 kJ"]
+    line = next(part for part in panel.parts if isinstance(part, Line))
+    for axis, values in ((panel.x, line.x), (panel.y, line.y)):
+        assert np.ptp(axis.shares(values)) > 0.4
 
 
-def test_contours_are_those_that_the_costs_cross(views: Views) -> None:
-    _, cost = views
-    assert cost.levels == (0.01, 0.05, 0.2, 1.0)
-    bands = cost.bands(cost.extra_cost)
-    for place, level in enumerate(cost.levels):
-        np.testing.assert_array_equal(bands >= place, cost.extra_cost >= level)
+def test_contours_are_those_that_the_costs_cross(plan_data: Figure) -> None:
+    drawn, scale = map_of(plan_data), plan_data.panels[2]
+    assert scale.y.names == ("+1%", "+5%", "+20%", "+100%")
+    assert scale.parts[0].colours == drawn.colours and len(drawn.colours) == 5
+    for place, level in enumerate((0.01, 0.05, 0.2, 1.0)):
+        np.testing.assert_array_equal(drawn.steps >= place, drawn.values >= level)
 
 
-def test_the_smooth_map_goes_through_the_computed_costs(views: Views) -> None:
-    _, cost = views
-    clients, steps, extra_cost = cost.smooth(points=300)
-    near_plan = np.abs(clients - 24).argmin(), np.abs(steps - 24).argmin()
-    assert abs(extra_cost[near_plan]) < 0.002
-    assert extra_cost.max() == pytest.approx(cost.extra_cost.max())
+def test_the_smooth_map_goes_through_the_computed_costs(plan_data: Figure) -> None:
+    drawn = map_of(plan_data)
+    near_plan = np.abs(drawn.y - 24).argmin(), np.abs(drawn.x - 24).argmin()
+    assert abs(drawn.values[near_plan]) < 0.002
 
 
 def test_the_paper_s_plan_is_priced_like_the_others(fleet: Fleet, bound: Bound) -> None:
     plan = make_plan(fleet, bound, energy_weight=0.3, method="paper")
-    frontier, cost = views_of(fleet, bound, plan, energy_weight=0.3)
-    chosen, *others = frontier.marks
-    exact = predict(fleet, bound, Objective.weighted(0.3), *plan.setting.pair)
-    assert (chosen.time_s, chosen.label) == (exact.time_s, "the paper's method: K=7, E=29")
-    assert [mark.name for mark in others].count("the paper's method") == 0
-    assert min(cost.levels) == -0.2  # the optimum is 21% cheaper
+    data = plan_figure_data(fleet, bound, plan, energy_weight=0.3)
+    (name, chosen), *others = marks_of(data.panels[0]).items()
+    exact = predict(fleet, bound, Objective.weighted(0.3), 7, 29)
+    assert (chosen.x[0], name) == (exact.time_s, "the paper's method: K=7, E=29")
+    assert not [name for name, _ in others if name.startswith("the paper's method")]
+    assert data.panels[2].y.names[0] == "-20%"  # the optimum is 21% cheaper
 
 
 def test_an_estimate_stands_for_its_bound_and_reach(fleet: Fleet, pilots: list[Pilot]) -> None:
     estimate = estimate_bound(pilots, 100)
-    plan = make_plan(fleet, estimate)
-    data = plan_figure_data(fleet, estimate, plan)
-    frontier, cost = views_of(fleet, estimate, plan)
+    data = figure_of(fleet, estimate)
     reach = estimate.within_reach(Constraints()).max_local_steps
-    assert reach is not None and cost.local_steps[-1] <= reach
+    assert reach is not None and data.panels[1].x.high <= reach
     assert "the pilots' descent" in data.note and data.title.endswith("(pilots' descent)")
     assert data.panels[0].x.label.startswith("time of the pilots' descent")
-    assert "exact optimum" in [mark.name for mark in frontier.marks]
+    names = [name.partition(":")[0] for name in marks_of(data.panels[0])]
+    assert "exact optimum" in names
 
 
 def test_a_robust_choice_past_the_predicting_bound_s_steps_is_on_the_grid(fleet: Fleet) -> None:
     bound, other = Bound(a0=9.0, b0=1.0), Bound(a0=40_000.0, b0=1.0)
     plan = make_plan(fleet, bound, plausible=[bound, other])
-    _, cost = views_of(fleet, bound, plan)
-    assert plan.setting.pair[1] > bound.fewest_rounds_steps()
-    assert cost.has(cost.marks[0])
-    assert 0.0 in cost.extra_cost
+    data = plan_figure_data(fleet, bound, plan)
+    clients, steps = plan.setting.pair
+    assert steps > bound.fewest_rounds_steps()
+    chosen = next(iter(marks_of(data.panels[1]).values()))
+    assert (chosen.x[0], chosen.y[0]) == (steps, clients)
 
 
 def test_a_robust_choice_may_leave_no_frontier(fleet: Fleet) -> None:
@@ -131,9 +135,10 @@ def test_a_robust_choice_may_leave_no_frontier(fleet: Fleet) -> None:
     limits = Constraints(deadline_s=100.0)
     request = {"plausible": [likely, hopeful], "regret_quantile": 0.5, "constraints": limits}
     plan = make_plan(fleet, likely, **request)
-    frontier, cost = views_of(fleet, likely, plan, constraints=limits)
-    assert frontier.points == () and not cost.allowed.any()
     data = plan_figure_data(fleet, likely, plan, constraints=limits)
+    line = next(part for part in data.panels[0].parts if isinstance(part, Line))
+    (over,) = [part for part in data.panels[1].parts if isinstance(part, Shaded)]
+    assert line.x.size == 0 and over.inside.all()
     draw_print(data)
     draw_screen(data)
 
@@ -143,65 +148,54 @@ def test_prices_and_carbon_name_their_unit(fleet: Fleet, bound: Bound) -> None:
         (Prices(per_hour=2.0, per_kwh=0.3), "money"),
         (Prices(co2_g_per_kwh=400.0), "g CO2"),
     ):
-        plan = make_plan(fleet, bound, prices=prices)
-        data = plan_figure_data(fleet, bound, plan, prices=prices)
+        data = figure_of(fleet, bound, prices=prices)
         assert data.panels[1].title == f"Extra cost of other settings ({unit})"
-        _, cost = plan_views(fleet, bound, plan, prices.objective())
-        assert cost.extra_cost.min() == 0.0
+        assert abs(map_of(data).values.min()) < 5e-3  # between whole numbers
 
 
 def test_settings_over_a_limit_are_marked(fleet: Fleet, bound: Bound) -> None:
     limits = Constraints(deadline_s=1300.0)
-    plan = make_plan(fleet, bound, energy_weight=0.9, constraints=limits)
-    frontier, cost = views_of(fleet, bound, plan, energy_weight=0.9, constraints=limits)
-    assert not cost.allowed.all()
-    (over,) = [part for part in cost.panel().parts if isinstance(part, Shaded)]
-    np.testing.assert_array_equal(over.inside, ~cost.allowed)
-    assert frontier.limits() == [("x", 1300.0, "deadline: 21.7 min")]
-    assert max(point.time_s for point in frontier.points) <= 1300.0
-    assert frontier.marks[1].legend.endswith("over a limit)")
+    data = figure_of(fleet, bound, energy_weight=0.9, constraints=limits)
+    frontier, cost, _ = data.panels
+    (over,) = [part for part in cost.parts if isinstance(part, Shaded)]
+    objective = Objective.weighted(0.9)
+    surface = cost_surface(fleet, bound, objective, over.y.astype(int), over.x.astype(int))
+    np.testing.assert_array_equal(over.inside, surface.time_s > 1300.0)
+    line, limit = (part for part in frontier.parts if isinstance(part, Line))
+    assert limit.name == "deadline: 21.7 min" and set(limit.x) == {1300.0}
+    assert line.x.max() <= 1300.0
+    assert [*marks_of(frontier)][1].endswith("over a limit)")
 
 
 def test_without_energies_only_time_differs(bound: Bound) -> None:
     fleet = draw_fleet(50, step_time_s=(0.1, 0.03), comm_time_s=(2.0, 0.7))
-    plan = make_plan(fleet, bound, energy_weight=1.0)
-    frontier, cost = views_of(fleet, bound, plan, energy_weight=1.0)
-    assert frontier.energy.all_zero
-    assert cost.title == "Extra time of other settings (cost is 0)"
-    assert cost.extra_cost.max() > 1
+    data = figure_of(fleet, bound, energy_weight=1.0)
+    assert data.panels[0].y.all_zero
+    assert data.panels[1].title == "Extra time of other settings (cost is 0)"
+    assert map_of(data).values.max() > 1
 
 
 def test_a_fleet_of_one_has_a_curve(bound: Bound) -> None:
     fleet = Fleet(step_time_s=0.1, comm_time_s=2.0, step_energy_j=1.0)
     plan = make_plan(fleet, bound, energy_weight=0.3)
-    _, cost = views_of(fleet, bound, plan, energy_weight=0.3)
-    panel = cost.panel()
+    _, panel = plan_figure_data(fleet, bound, plan, energy_weight=0.3).panels
     curve, chosen = panel.parts[:2]
-    assert not cost.is_map and isinstance(curve, Line)
+    assert isinstance(curve, Line) and isinstance(chosen, Points)
     assert panel.x.label == "local steps E"
     assert (chosen.x[0], chosen.y[0]) == (plan.setting.pair[1], 1.0)
     assert curve.y.min() == 1.0
 
 
-def test_the_map_and_its_scale_are_the_costs(views: Views, plan_data: Figure) -> None:
-    _, cost = views
-    contours = plan_data.panels[1].parts[0]
-    assert isinstance(contours, Contours)
-    assert contours.levels == ("+1%", "+5%", "+20%", "+100%")
-    assert len(contours.colours) == len(contours.levels) + 1
-    assert contours.steps.shape == (contours.y.size, contours.x.size)
-    assert (contours.x[[0, -1]].round() == cost.local_steps[[0, -1]]).all()
-
-
-def test_grids_stay_small(bound: Bound) -> None:
-    large = draw_fleet(20_001, step_time_s=(0.1, 0.03), comm_time_s=(2.0, 0.7))
-    plan = make_plan(large, bound)
-    rows, columns = views_of(large, bound, plan)[1].extra_cost.shape
-    assert rows <= 24 and columns <= 16
-    fleet = draw_fleet(5_000, step_time_s=(0.1, 0.03), comm_time_s=(2.0, 0.7))
-    _, cost = views_of(fleet, bound, make_plan(fleet, bound))
-    assert max(cost.extra_cost.shape) <= 60
-    assert make_plan(fleet, bound).setting.pair[0] in cost.clients_per_round
+@pytest.mark.parametrize(("size", "most"), [(20_001, (24, 16)), (5_000, (60, 60))])
+def test_grids_stay_small_and_have_the_plan(bound: Bound, size: int, most: tuple[int, int]) -> None:
+    fleet = draw_fleet(size, step_time_s=(0.1, 0.03), comm_time_s=(2.0, 0.7))
+    chosen = make_plan(fleet, bound).setting.pair
+    surface = surface_around(
+        fleet, bound, Objective.weighted(0.0), chosen, target_gap=1.0, constraints=Constraints()
+    )
+    rows, columns = surface.cost.shape
+    assert rows <= most[0] and columns <= most[1]
+    assert chosen[0] in surface.clients_per_round and chosen[1] in surface.local_steps
 
 
 def test_a_hundred_devices_take_less_than_a_second(fleet: Fleet, bound: Bound, plan: Plan) -> None:
@@ -240,9 +234,9 @@ def test_any_plan_has_a_figure(
     )
     bound = Bound(a0=ratio, b0=1.0, c0=sampling)
     plan = make_plan(fleet, bound, energy_weight=weight)
-    assert plan_figure_data(fleet, bound, plan, energy_weight=weight).panels
-    frontier, cost = views_of(fleet, bound, plan, energy_weight=weight)
-    assert frontier.shows(frontier.marks[0])
-    assert cost.extra_cost.min() >= -1e-9
-    assert set(cost.levels) <= set(LEVELS)
-    assert np.isfinite(cost.extra_cost).all()
+    frontier, cost, *_ = plan_figure_data(fleet, bound, plan, energy_weight=weight).panels
+    chosen = next(iter(marks_of(frontier).values()))
+    assert frontier.x.has(chosen.x[0]) and frontier.y.has(chosen.y[0])
+    for part in cost.parts:
+        if isinstance(part, Map):
+            assert np.isfinite(part.values).all() and part.values.min() > -0.1

@@ -8,7 +8,7 @@ from scripted import follow_script
 
 from fedplan.errors import InputError
 from fedplan.figures import draw_print, draw_screen, study_figure_data
-from fedplan.figures.spec import Bars, Interval, Line, Points, Texts
+from fedplan.figures.spec import Boxes, Line, Points, Texts
 from fedplan.store import Store
 from fedplan.studies import read_study
 from fedplan.studies.experiment import build_experiment
@@ -105,16 +105,17 @@ def test_local_steps_are_those_of_every_round(studies):
 
 def test_the_end_foretold_is_an_interval_at_the_target(studies):
     experiment, outcome = studies["one seed"]
-    (interval,) = parts_of(panels_of(outcome_figure(experiment, outcome))["training"], Interval)
+    panel = panels_of(outcome_figure(experiment, outcome))["training"]
+    (interval,) = parts_of(panel, Line, "the end, as foretold")
     expected = outcome.forecast.interval_of(outcome.forecast.bill.cost)
-    assert interval.at == experiment.stop.target_loss and interval.low == expected[0]
-    assert interval.high <= expected[1]
+    assert set(interval.y) == {experiment.stop.target_loss} and interval.x[0] == expected[0]
+    assert interval.x[1] <= expected[1]
 
 
 def test_the_bill_is_all_in_and_stands_beside_others(studies):
     experiment, outcome = studies["energy"]
     panels = [p for p in outcome_figure(experiment, outcome).panels if p.name == "bill"]
-    ends = [float(part.end[0]) for part in parts_of(panels[-1], Bars)]
+    ends = parts_of(panels[-1], Boxes)[0].right.tolist()
     others = [other.prediction.cost for other in outcome.alternatives]
     assert ends == pytest.approx([outcome.all_in.cost, *others])
     (written,) = parts_of(panels[-1], Texts)
@@ -125,7 +126,7 @@ def test_the_papers_bill_has_pilots_and_training(studies):
     experiment, outcome = studies["paper"]
     (panel, *_) = [p for p in outcome_figure(experiment, outcome).panels if p.name == "bill"]
     assert [name.partition("\n")[0] for name in panel.y.names] == ["all in", "pilots", "training"]
-    ends = [float(part.end[0]) for part in parts_of(panel, Bars)]
+    ends = parts_of(panel, Boxes)[0].right.tolist()
     assert ends[0] == pytest.approx(ends[1] + ends[2])
 
 

@@ -20,8 +20,8 @@ from fedplan.figures import (
     save_figure,
     turns_figure_data,
 )
-from fedplan.figures.embed import screen_data
-from fedplan.figures.spec import Bars
+from fedplan.figures.save import page_figure
+from fedplan.figures.spec import Boxes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,24 +48,27 @@ def data() -> Figure:
     return turns_figure_data(GROUPS, ORDER, [TURNS, UNIFORM], note="Made up.")
 
 
-def bars_of(data: Figure, panel: int = 0) -> list[Bars]:
-    return [part for part in data.panels[panel].parts if isinstance(part, Bars)]
+def boxes_of(data: Figure, panel: int = 0) -> list[Boxes]:
+    return [part for part in data.panels[panel].parts if isinstance(part, Boxes)]
+
+
+def rows_of(boxes: Boxes) -> list[int]:
+    return ((boxes.bottom + boxes.top) / 2).round().astype(int).tolist()
 
 
 def test_every_round_is_a_bar_as_long_as_its_group_takes(data: Figure) -> None:
-    *groups, whole, rest = bars_of(data)
+    rounds, uniform = boxes_of(data)
     ranked = [QUICK, MIDDLE, SLOW]  # the fastest on top
-    for row, (bars, group) in enumerate(zip(groups, ranked, strict=True)):
-        assert set(bars.at) == {row}
-        assert (bars.end - bars.start).tolist() == pytest.approx([group.time_s] * bars.at.size)
-    starts = sorted((start, bars.at[0]) for bars in groups for start in bars.start)
-    assert [ranked[int(row)] for _, row in starts] == [GROUPS[group] for group in ORDER]
-    ends = sorted(end for bars in groups for end in bars.end)
-    assert [start for start, _ in starts[1:]] == pytest.approx(ends[:-1])  # one after the other
-    assert ends[-1] == pytest.approx(sum(GROUPS[group].time_s for group in ORDER))
+    assert [ranked[row] for row in rows_of(rounds)] == [GROUPS[group] for group in ORDER]
+    lengths = [GROUPS[group].time_s for group in ORDER]
+    assert (rounds.right - rounds.left).tolist() == pytest.approx(lengths)
+    assert rounds.left[1:].tolist() == pytest.approx(rounds.right[:-1])  # one after the other
+    assert rounds.right[-1] == pytest.approx(sum(lengths))
     # Uniform rounds are as long as its bill says, and only whole ones count.
-    assert (whole.end - whole.start).tolist() == pytest.approx([30.0] * 3)
-    assert rest.end.tolist() == pytest.approx([ends[-1]])
+    assert (uniform.right - uniform.left)[:3].tolist() == pytest.approx([30.0] * 3)
+    assert uniform.right[-1] == pytest.approx(sum(lengths))
+    assert len(set(uniform.colours[:3])) == 1 and uniform.colours[3] != uniform.colours[0]
+    assert set(rows_of(uniform)) == {4}
 
 
 def test_the_title_says_how_many_rounds_fit(data: Figure) -> None:
@@ -78,10 +81,12 @@ def test_groups_have_their_devices_and_data_in_the_same_rows(data: Figure) -> No
     timeline, devices, shares = data.rows[0]
     assert devices.y == shares.y == timeline.y
     assert timeline.y.names == ("fastest  1", "2", "slowest  3", "", "best uniform\n(K=4, E=20)")
-    colours = [bars.colour for bars in bars_of(data)[:3]]
+    rounds, _ = boxes_of(data)
+    colours = dict(zip(rows_of(rounds), rounds.colours, strict=True))
     for place, values in ((1, [5, 3, 2]), (2, [0.5, 0.3, 0.2])):
-        assert [bars.end[0] for bars in bars_of(data, place)] == values
-        assert [bars.colour for bars in bars_of(data, place)] == colours
+        (sizes,) = boxes_of(data, place)
+        assert sizes.right.tolist() == values
+        assert sizes.colours == tuple(colours[row] for row in range(3))
 
 
 def test_bills_stand_beside_each_other_with_their_numbers(data: Figure) -> None:
@@ -112,7 +117,7 @@ def test_both_drawings_have_every_bar(data: Figure) -> None:
     assert len(paper.axes[0].patches) == len(ORDER) + 4
     traces = [trace for trace in draw_screen(data).data if trace.type == "bar"]
     assert sum(len(trace.x) for trace in traces if trace.xaxis == "x") == len(ORDER) + 4
-    assert traces[2].hovertext[0].startswith("round 4, group 3: 2 devices")
+    assert traces[0].hovertext[3].startswith("round 4, group 3: 2 devices")
 
 
 @pytest.mark.parametrize("count", [1, 2, 8, 20, 23, 70])
@@ -150,7 +155,7 @@ def test_on_a_phone_panels_stand_below_each_other_with_two_bills_and_short_names
 
 
 def test_for_a_page_it_is_lists_and_numbers_without_titles(data: Figure) -> None:
-    drawn = screen_data(data)
+    drawn = page_figure(data)
     assert json.loads(json.dumps(drawn, allow_nan=False)) == drawn
     assert len(drawn["data"]) == len(draw_screen(data).data)
     texts = [note["text"] for note in drawn["layout"]["annotations"]]

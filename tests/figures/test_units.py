@@ -75,14 +75,14 @@ def test_an_axis_shows_every_value_and_is_logarithmic_past_a_factor_of_ten(
     assert all(axis.has(value) for value in values)
     assert axis.log == (max(values) / min(values) > 10)
     assert axis.low < axis.high and (axis.low > 0 or not axis.log)
-    assert all(0 <= axis.share(value) <= 1 for value in values)
+    assert ((axis.shares(values) >= 0) & (axis.shares(values) <= 1)).all()
 
 
 @given(values=st.lists(sizes, min_size=1, max_size=5), far=sizes)
 def test_what_is_beyond_an_axis_is_pinned_inside_its_edge(values: list[float], far: float) -> None:
     axis = fit_axis("time", NO_UNIT, values)
-    assert axis.low <= axis.pinned(far) <= axis.high
-    assert (axis.side(far) == 0) == (axis.pinned(far) == far)
+    assert axis.low <= axis.kept(far) <= axis.high
+    assert (axis.side(far) == 0) == (axis.kept(far) == far)
 
 
 def test_a_quantity_that_is_zero_throughout_has_an_axis() -> None:

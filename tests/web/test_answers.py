@@ -133,14 +133,16 @@ def test_nothing_meets_the_limits(shelf):
     assert [row["time_s"] for row in attainable][:1] == [
         pytest.approx(plan.best_attainable["deadline_s"].time_s)
     ]
-    assert found["pictures"]["curves"] is None
-    assert not any(found["pictures"]["frontier"]["met"])
+    assert found["pictures"]["steps"] is None and found["pictures"]["clients"] is None
+    names = {trace["name"] for trace in found["pictures"]["frontier"]["data"]}
+    assert "over a limit" in names and "frontier" not in names
 
 
 def test_the_map_is_the_cost_surface(shelf):
     found = ask(shelf, energy_weight=0.3)["pictures"]["map"]
     row, column = 30, 25
-    k, e, extra = found["y"][row], found["x"][column], found["extra"][row][column]
+    drawn = found["data"][0]
+    k, e, extra = drawn["y"][row], drawn["x"][column], drawn["customdata"][row][column]
     near = [
         float(cost_surface(FLEET, EXAMPLE_BOUND, Objective.weighted(0.3), [a], [b]).cost[0, 0])
         for a in (math.floor(k), math.ceil(k))
@@ -149,17 +151,18 @@ def test_the_map_is_the_cost_surface(shelf):
     plan = make_plan(FLEET, EXAMPLE_BOUND, energy_weight=0.3)
     ratios = np.array(near) / plan.prediction.cost - 1
     assert ratios.min() - 0.01 <= extra <= ratios.max() + 0.01
-    chosen = next(mark for mark in found["marks"] if mark["role"] == "chosen")
-    assert (chosen["y"], chosen["x"]) == plan.setting.pair
+    chosen = next(trace for trace in found["data"] if trace["name"].startswith("fedplan"))
+    assert (*chosen["y"], *chosen["x"]) == plan.setting.pair
 
 
 def test_the_curves_are_cuts_of_the_surface_and_bands_hold_every_other_bound(shelf):
-    curves = ask(shelf, energy_weight=0.3)["pictures"]["curves"]
+    pictures = ask(shelf, energy_weight=0.3)["pictures"]
+    curves = {name: pictures[name]["data"] for name in ("steps", "clients")}
     k, e = make_plan(FLEET, EXAMPLE_BOUND, energy_weight=0.3).setting.pair
     objective = Objective.weighted(0.3)
     for name, ks, es in (
-        ("steps", [k], curves["steps"]["x"]),
-        ("clients", curves["clients"]["x"], [e]),
+        ("steps", [k], curves["steps"][1]["x"]),
+        ("clients", curves["clients"][1]["x"], [e]),
     ):
         for bound, key in (
             (EXAMPLE_BOUND, "y"),
@@ -168,10 +171,12 @@ def test_the_curves_are_cuts_of_the_surface_and_bands_hold_every_other_bound(she
         ):
             cost = cost_surface(FLEET, bound, objective, ks, es).cost.ravel()
             ratio = cost / predict(FLEET, bound, objective, k, e).cost
+            band, line, _ = curves[name]
             if key:
-                assert curves[name]["y"] == pytest.approx(ratio.tolist(), rel=1e-4)
-            assert (np.array(curves[name]["low"]) <= ratio * 1.0001).all()
-            assert (np.array(curves[name]["high"]) >= ratio * 0.9999).all()
+                assert line["y"] == pytest.approx(ratio.tolist(), rel=1e-4)
+            high, low = np.split(np.array(band["y"]), 2)
+            assert (low[::-1] <= ratio * 1.0001).all()
+            assert (high >= ratio * 0.9999).all()
 
 
 def test_the_frontier_of_a_small_fleet_is_the_whole_frontier(shelf):
@@ -185,7 +190,8 @@ def test_the_frontier_of_a_small_fleet_is_the_whole_frontier(shelf):
     found = ask(shelf, fleet=shelf_id, energy_weight=0.3)["pictures"]["frontier"]
     fleet = shelf.find_fleet(shelf_id).fleet
     points = compute_frontier(fleet, EXAMPLE_BOUND)
-    assert found["setting"] == [[p.clients_per_round, p.local_steps] for p in points]
+    drawn = [key for trace in found["data"] for key in trace.get("customdata", ())]
+    assert sorted(drawn) == sorted([p.clients_per_round, p.local_steps] for p in points)
 
 
 def test_a_large_fleet_is_planned_exactly_whatever_was_asked_before(shelf):
@@ -213,13 +219,13 @@ def test_what_ifs_and_stragglers(shelf):
     assert [(c["name"], c["regret"]) for c in asked] == [
         (case.name, pytest.approx(case.regret)) for case in cases
     ]
-    picture = found["pictures"]["fleet"]
-    assert sum(picture["counts"]) == 100
+    bars, _, waiting = found["pictures"]["histogram"]["data"]
+    assert sum(bars["y"]) == 100
     k, e = plan.setting.pair
     times = FLEET.round_times_s(e)
     waits = float(expected_slowest(times, [k])[0])
-    assert picture["lines"][1]["at"] == pytest.approx(waits, rel=1e-4)
+    assert waiting["x"] == pytest.approx([waits, waits], rel=1e-4)
     # Of K clients out of N the slowest device is one with probability K / N.
-    first = picture["slowest"][0]
-    assert first["name"] == f"row {np.argmax(times) + 1}"
-    assert first["share"] == f"{k / 100:.1%}"
+    name, *_, share = found["pictures"]["slowest"][0]
+    assert name == f"row {np.argmax(times) + 1}"
+    assert share == f"{k / 100:.1%}"

@@ -75,11 +75,15 @@ def test_groups_are_those_of_the_plan_in_words_too(shelf):
     first, cycle = groups[0]["words"], sum(plan.visits)
     assert first["frequency"] == f"{plan.visits[0]} of {cycle} rounds"
     assert first["data_share"] == f"{plan.groups[0].data_share:.1%}"
-    assert found["pictures"]["turns"]["order"] == list(first_turns(plan))
+    rounds = found["pictures"]["turns"]["wide"]["data"][1]
+    rows = [
+        round(base + height / 2) for base, height in zip(rounds["base"], rounds["y"], strict=True)
+    ]
+    assert rows == list(first_turns(plan))
 
 
 def test_pictures_over_k_and_e_are_for_uniform_sampling_with_a_bound_alone(shelf):
-    drawn = {"frontier", "map", "curves"}
+    drawn = {"frontier", "map", "steps", "clients"}
     for law in LAWS:
         for bound in ("given", "none"):
             pictures = ask(shelf, participation=law, bound=bound)["pictures"]
@@ -97,22 +101,25 @@ def test_every_device_stands_in_the_histogram_with_its_group(shelf, file):
         state["fleet"], _ = shelf.add_fleet(Upload("mine.csv", file))
     question = read_state({"energy_weight": 0.3, **state}, shelf)
     found = answer(question)
-    picture, groups = found["pictures"]["fleet"], found["participation"]["groups"]
+    bars, groups = found["pictures"]["histogram"]["data"][0], found["participation"]["groups"]
+    assert {group["colour"] for group in groups} <= set(bars["marker"]["color"])
+    of = [text.rpartition("<br>")[2] for text in bars["hovertext"]]
+    places = [-1 if text == "without data" else int(text.split()[1]) - 1 for text in of]
     devices = Counter()
-    for group, count in zip(picture["group"], picture["counts"], strict=True):
+    for group, count in zip(places, bars["y"], strict=True):
         devices[group] += count
     idle = int((question.fleet.count * (question.fleet.samples == 0)).sum())
     expected = {place: group["clients"] for place, group in enumerate(groups)}
     assert devices == expected | ({-1: idle} if idle else {})
     # Bars of a bin stand on each other, and a group ends where its slowest device does.
     tops = {}
-    for left, base, count in zip(picture["left"], picture["base"], picture["counts"], strict=True):
+    for left, base, count in zip(bars["x"], bars["base"], bars["y"], strict=True):
         assert base == tops.get(left, 0)
         tops[left] = base + count
     for place, group in enumerate(groups):
         right = max(
-            right
-            for right, one in zip(picture["right"], picture["group"], strict=True)
+            left + width
+            for left, width, one in zip(bars["x"], bars["width"], places, strict=True)
             if one == place
         )
         assert right >= group["time_s"] * 0.999
@@ -141,7 +148,8 @@ def test_limits_that_nothing_meets_or_that_no_groups_can_keep(shelf):
     for bound in ("given", "none"):
         found = ask(shelf, participation="turns", deadline_s=5.0, bound=bound)
         assert not found["success"] and found["participation"]["groups"] == []
-        assert found["pictures"]["turns"] is None and found["pictures"]["fleet"]["group"] is None
+        assert found["pictures"]["turns"] is None
+        assert "group" not in found["pictures"]["histogram"]["head"]
     with pytest.raises(InputError, match="cannot be cut into groups"):
         ask(shelf, participation="turns", min_clients_per_round=60, max_clients_per_round=70)
 
@@ -188,7 +196,7 @@ def test_a_fleet_of_many_devices_is_planned_by_every_law(shelf):
         found = ask(shelf, participation=law, fleet="drawn", num_clients=size, max_local_steps=50)
         everyone = next(row for row in found["rows"] if row["name"].startswith("all clients"))
         assert everyone["clients_per_round"] == size
-        assert sum(found["pictures"]["fleet"]["counts"]) == size
+        assert sum(found["pictures"]["histogram"]["data"][0]["y"]) == size
 
 
 def test_a_planned_study_is_listed_by_its_law(tmp_path):

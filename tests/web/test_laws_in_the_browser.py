@@ -9,7 +9,8 @@ from explorer_page import SIZES, figure, settle, shown, slide, until
 from served import end_server, start_server
 
 from fedplan import Objective, Problem, make_plan
-from fedplan.figures.turns import first_turns, group_colours
+from fedplan.figures.style import group_colours
+from fedplan.figures.turns import first_turns
 from fedplan.planning.example import EXAMPLE_BOUND, example_fleet
 
 OVER_K = ("frontier", "map", "steps", "clients")
@@ -85,8 +86,8 @@ def test_the_picture_of_turns_has_every_round_as_long_as_its_group_takes(open_pa
     lengths = page.evaluate(
         """() => document.querySelector("#turns .plot").data
              .filter((trace) => trace.type === "bar" && trace.xaxis === "x")
-             .flatMap((trace) => trace.x.map((length, place) =>
-               [trace.base[place], trace.y[place], length]))"""
+             .flatMap((trace) => trace.x.map((start, place) =>
+               [start, trace.base[place] + trace.y[place] / 2, trace.width[place]]))"""
     )
     turns = sorted(bar for bar in lengths if bar[1] < len(plan.groups))  # the rest is uniform
     assert [round(row) for _, row, _ in turns] == list(order)

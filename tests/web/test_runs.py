@@ -53,15 +53,17 @@ def test_curves_are_the_runs_that_were_stored(stored):
         "runs": [[2, 5, 1], [4, 5, 0], [9, 9, 9]],
     }
     found = runs.curves(stored, asked)
-    short, long = found["curves"]  # what is not there is left out
+    target, short, long = found["figure"]["data"]  # what is not there is left out
     run = make_run(seed=1, rounds=8)
     evaluated = [record for record in run.rounds if record.loss is not None]
-    assert short["rounds"] == [record.round for record in evaluated]
-    assert short["losses"] == [record.loss for record in evaluated]
-    assert short["seconds"][-1] == pytest.approx(run.time_s, rel=1e-4)
-    assert short["joules"][-1] == pytest.approx(run.energy_j, rel=1e-4)
-    assert len(long["losses"]) == 400 and long["rounds"][-1] == 1200
-    assert found["target_loss"] == 0.25 and found["forecast"] is None
+    assert short["x"] == [record.round for record in evaluated]
+    assert short["y"] == pytest.approx([record.loss for record in evaluated], rel=1e-4)
+    assert len(long["y"]) == 400 and long["x"][-1] == 1200
+    assert target["name"] == "target 0.25" and found["forecast"] is None
+    for against, total in (("seconds", run.time_s), ("joules", run.energy_j)):
+        figure = runs.curves(stored, asked | {"against": against})["figure"]
+        unit = {"(min)": 60.0}.get(figure["layout"]["xaxis"]["title"]["text"].split()[-1], 1.0)
+        assert figure["data"][1]["x"][-1] * unit == pytest.approx(total, rel=1e-4)
 
 
 def test_a_run_that_goes_on_is_first_and_grows(stored):
@@ -74,8 +76,10 @@ def test_a_run_that_goes_on_is_first_and_grows(stored):
         more = RoundRecord(round=1, loss=1.0, accuracy=None, cohort=(1,), seconds=5.0, joules=2.0)
         store.save_round(EXPERIMENT, uniform(3, 7), 0, more)
         asked = {"experiment": study["experiment"], "runs": [[3, 7, 0]]}
-        (curve,) = runs.curves(stored, asked)["curves"]
-        assert curve["losses"] == [2.0, 1.0] and curve["seconds"] == [0.0, 5.0]
+        found = runs.curves(stored, asked | {"against": "seconds"})
+        (curve,) = found["figure"]["data"]
+        assert curve["y"] == [2.0, 1.0] and curve["x"] == [0.0, 5.0]
+        assert found["going"] == ["So far K=3, E=7, seed 0: 1 rounds, 5 s, 2 J."]
 
 
 @pytest.mark.parametrize(
@@ -84,6 +88,7 @@ def test_a_run_that_goes_on_is_first_and_grows(stored):
         {},
         {"experiment": "x", "runs": []},
         {"experiment": 5, "runs": []},
+        {"experiment": "x", "runs": [], "against": "euros"},
         {"experiment": "x", "runs": [[1, 2]]},
         {"experiment": "x", "runs": [[True, 2, 3]]},
         {"experiment": "x", "runs": [[1, 2, 10**30]]},
@@ -107,12 +112,14 @@ def test_the_forecast_and_the_decisions_of_a_course_are_on_the_page(url, fedplan
     assert listed["name"] == study["plan"]["label"] == "online, from 4 groups, E=20"
     asked = {"experiment": study["experiment"], "study": study["id"], "runs": [listed["key"]]}
     found = runs.curves(url, asked)
-    assert found["forecast"]["intervals"]["rounds"] == [30, 60]
+    assert found["forecast"]["interval"] == [30, 60]
     assert "40 rounds were expected (30 to 60)" in found["forecast"]["words"]
-    (curve,) = found["curves"]
-    assert [(one["round"], one["local_steps"]) for one in curve["decisions"]] == [
-        (1, 20), (6, 40), (11, 30),
-    ]  # fmt: skip
+    traces = {trace["name"]: trace for trace in found["figure"]["data"]}
+    assert traces["the end, as foretold"]["x"] == [30, 60]
+    assert traces["re-planned"]["hovertext"] == [
+        "from round 6: 4 groups, 40 local steps",
+        "from round 11: 4 groups, 30 local steps",
+    ]
 
 
 def test_a_steered_run_and_one_that_keeps_to_its_setting_are_told_apart(url, fedplan, monkeypatch):

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from fedplan.core.course import Decision
     from fedplan.core.records import RunRecord
     from fedplan.figures import Figure
-    from fedplan.figures.study import Totals
+    from fedplan.figures.turn_bills import Totals
     from fedplan.store import Store
     from fedplan.studies.experiment import Experiment
     from fedplan.studies.outcome import Forecast, Outcome
@@ -264,7 +264,7 @@ def _bill(experiment: Experiment, outcome: Outcome) -> Iterator[tuple[str, ...]]
         between = (" to ".join(text.in_words(v, name) for v in pair) for name, pair in ends.items())
         yield "training, foretold", *between
     for line in paid_lines(outcome):
-        yield row(line.name, line.rounds, line.totals)
+        yield row(line.name, line.rounds, line)
     for other in outcome.alternatives:
         found = other.prediction
         yield row(f"expected: {other.name}", found.expected_rounds, found)

@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fedplan.errors import InputError
 from fedplan.figures.lines import known, line_with_spread, lines_figure
-from fedplan.figures.losses import curve_of, grid_of, loss_of
+from fedplan.figures.losses import ROUND, TIME, grid_of, loss_of
 from fedplan.figures.spec import Figure, Line, Panel, rule
 from fedplan.figures.style import line_looks
-from fedplan.figures.units import NO_UNIT, fit_axis, time_unit
+from fedplan.figures.units import NO_UNIT, fit_axis
 
 if TYPE_CHECKING:
     from fedplan.core.records import RunRecord
-    from fedplan.figures.losses import Against, Curve, Value
+    from fedplan.figures.losses import Curve, Over, Value
     from fedplan.figures.style import Look
-    from fedplan.figures.units import Unit
 
 _POINTS = 400  # of a line
 
@@ -52,34 +50,29 @@ def convergence_data(
     sound = sound_runs(runs)
     if not sound:
         raise InputError("a figure of convergence needs a run with a loss, but got none.")
-    longest_s = max(run.time_s for run in sound)
-    against: list[tuple[Against, Unit]] = [("round", NO_UNIT)]
-    if longest_s > 0:
-        against.append(("time", time_unit(longest_s)))
-    panels = [_panel(sound, "training loss", loss_of, *over, target_loss) for over in against]
+    overs = [ROUND, TIME] if any(run.time_s for run in sound) else [ROUND]
+    panels = [_panel(sound, "training loss", loss_of, over, target_loss) for over in overs]
     if any(record.accuracy is not None for run in sound for record in run.rounds):
-        panels += [_panel(sound, "accuracy", lambda r: r.accuracy, *over) for over in against]
-    return lines_figure(title, panels, len(against), note)
+        panels += [_panel(sound, "accuracy", lambda r: r.accuracy, over) for over in overs]
+    return lines_figure(title, panels, len(overs), note)
 
 
 def _panel(
     runs: Sequence[RunRecord],
     label: str,
     value: Value,
-    against: Against,
-    unit: Unit,
+    over: Over,
     target_loss: float | None = None,
 ) -> Panel:
     groups: dict[str, list[Curve]] = {}
     for run in runs:
-        if (curve := curve_of(run, against, value))[0].size:
+        if (curve := over.curve(run, value))[0].size:
             groups.setdefault(run.label, []).append(curve)
     curves = dict(sorted(groups.items(), key=lambda item: _by_number(item[0])))
     looks = line_looks([*curves])
-    is_round, is_loss = against == "round", label == "training loss"
-    lines = [_mean(name, looks[name], found, whole=is_round) for name, found in curves.items()]
+    lines = [_mean(name, looks[name], found, over) for name, found in curves.items()]
     xs, ys = known(lines)
-    x = replace(fit_axis(against, unit, [0.0, *xs], log=False), low=0.0, counts=is_round)
+    x, is_loss = over.axis(max(xs)), label == "training loss"
     target = [] if target_loss is None else [rule(x, target_loss, f"target {target_loss:g}")]
     ys += [] if target_loss is None else [target_loss]
     return Panel(
@@ -90,8 +83,8 @@ def _panel(
     )
 
 
-def _mean(name: str, look: Look, curves: Sequence[Curve], *, whole: bool) -> Line:
-    grid = grid_of(curves, _POINTS, whole=whole)
+def _mean(name: str, look: Look, curves: Sequence[Curve], over: Over) -> Line:
+    grid = grid_of(curves, over, _POINTS)
     values = np.stack([np.interp(grid, at, seen) for at, seen in curves])
     around = values.std(axis=0, ddof=1) if len(curves) > 1 else None
     return line_with_spread(name, look, grid, values.mean(axis=0), around, "band")

@@ -107,7 +107,7 @@ def _trade_off(
         x=slowest.x[[0, -1]],
         y=slowest.y[[0, -1]],
         texts=ends,
-        side="above",
+        side=(1, 1),
         colour=slowest.colour,
         layer=7,
     )

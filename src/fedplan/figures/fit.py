@@ -11,7 +11,7 @@ import numpy as np
 from fedplan.convergence.bound import Bound, drift
 from fedplan.convergence.joint_fit import CONFIDENCE
 from fedplan.errors import InputError
-from fedplan.figures.spec import Categories, Figure, Interval, Line, Panel, Part, Points, rule, spot
+from fedplan.figures.spec import Categories, Figure, Line, Panel, Part, Points, interval, rule, spot
 from fedplan.figures.style import BLUE, Look, series_looks
 from fedplan.figures.units import NO_UNIT, Axis, fit_axis, number
 
@@ -105,25 +105,22 @@ def _pilots_panel(pilots: Sequence[Pilot], estimate: Estimate, num_clients: int)
         title="Pilots, fit, and all plausible fits (bands)" if curves else "Pilots",
         x=steps,
         y=fit_axis("local steps between the losses", NO_UNIT, shown),
-        parts=(*curves, *points),
+        parts=(*points, *curves),  # a legend shows the points
         width=3.0,
     )
 
 
 def _intervals_panel(intervals: Sequence[FitInterval], title: str) -> Panel:
     ratio = _ratio_axis(intervals)
-    rows = Categories(names=tuple(interval.label for interval in intervals))
+    rows = Categories(names=tuple(one.label for one in intervals))
     parts: list[Part] = [rule(1.0, rows, dash="dash")]
     dot = Look(colour=BLUE, symbol="circle", size=8.0, layer=2)
-    for row, interval in enumerate(intervals):
-        low, centre, high = interval.relative
-        hover = interval.label.replace("\n", " ")
-        goes_on = not ratio.has(high)
-        end = ratio.high if goes_on else high
-        parts += [
-            Interval(low=low, high=end, at=row, goes_on=goes_on, hover=hover),
-            spot(centre, row, dot, hover=hover),
-        ]
+    for row, one in enumerate(intervals):
+        low, centre, high = one.relative
+        hover = one.label.replace("\n", " ")
+        end = min(high, ratio.high)
+        parts += interval(low, end, row, goes_on=end < high, hover=hover)
+        parts.append(spot(centre, row, dot, hover=hover))
     return Panel(title=title, x=ratio, y=rows, parts=tuple(parts), width=2.0)
 
 
@@ -154,7 +151,7 @@ def _curves(
                 low=np.min(every, axis=0),
                 high=np.max(every, axis=0),
                 colour=looks[k].colour,
-                group=f"K={k:,}",
+                name=f"K={k:,}",
             )
         )
     return curves
@@ -198,6 +195,6 @@ def fit_intervals(estimate: Estimate) -> tuple[FitInterval, ...]:
 
 def _ratio_axis(intervals: Sequence[FitInterval]) -> Axis:
     """From 0 to the furthest end that is not too far; the others are arrows."""
-    highs = [interval.relative[2] for interval in intervals]
+    highs = [one.relative[2] for one in intervals]
     furthest = max([2.0, *(high for high in highs if high <= _WIDEST)])
     return fit_axis("relative to the estimate", NO_UNIT, [0.0, furthest])

@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from fedplan.figures.labels import Labeller, pixels
-from fedplan.figures.print_parts import draw_part
-from fedplan.figures.spec import Categories, Contours, Line, Points
+from fedplan.figures.spec import STEP, Boxes, Categories, Line, Map, Part, Points, Shaded, Texts
 from fedplan.figures.style import GREY, GRID, INK
 from fedplan.figures.units import Axis, tick_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
@@ -27,6 +25,22 @@ if TYPE_CHECKING:
 _CHARACTERS = 13.5  # of a note or legend, that fit into an inch
 _ENTRY = 7  # characters that the marker of an entry and the air around it take
 _SMALL = 9.2
+_SMALL_MARKER = 6.0  # it needs no white rim to be told from what is behind
+_ABOVE_GRID = 2  # the order of drawing of layer 0
+_HATCH = "////"
+_MARKERS = {
+    "circle": "o",
+    "square": "s",
+    "diamond": "D",
+    "triangle-up": "^",
+    "triangle-down": "v",
+    "triangle-right": ">",
+    "star": "*",
+    "cross": "P",
+    "x": "X",
+    "line-ns": "|",
+}
+_DASHES = {"solid": "-", "dash": "--", "dot": ":"}
 
 # Changing matplotlib's settings is visible to all threads; a lock keeps our own from mixing.
 _SETTINGS = threading.RLock()
@@ -71,33 +85,24 @@ def draw(data: Figure) -> Paper:
         paper.suptitle(data.title, x=0.01, ha="left", weight="bold", size=13)
     paper.get_layout_engine().set(wspace=0.05)  # type: ignore[union-attr, call-arg]
     shared: dict[str, Artist] = {}
-    drawn: list[tuple[Axes, Panel]] = []
     for strip, row in zip(_strips(paper, data), data.rows, strict=True):
         widths = [panel.width for panel in row]
         grid = strip.subplots(1, len(row), width_ratios=widths, squeeze=False)[0]
         for axes, panel in zip(grid, row, strict=True):
-            handles = _draw_panel(strip, axes, panel, is_titled=panel.title != data.title)
+            handles = _draw_panel(axes, panel, is_titled=panel.title != data.title)
             if panel.shares_y:
                 axes.sharey(grid[0])
                 axes.tick_params(labelleft=False)
                 axes.set_ylabel("")
-            if panel.legend == "shared":
-                shared |= {name: handles[name] for name in handles if name not in shared}
+            if panel.own_legend:
+                # Where least is covered: losses fall, so that is mostly the upper right.
+                legend = axes.legend(handles=[*handles.values()], fontsize=9.0, frameon=True)
+                legend.get_frame().set(facecolor="white", alpha=0.75, linewidth=0)
             else:
-                room = data.size[0] * panel.width / sum(widths)
-                _add_legend(axes, panel, [*handles.values()], room)
-            drawn.append((axes, panel))
-    for name in _labelled(data):
-        shared.pop(name, None)
+                for name, handle in handles.items():
+                    shared.setdefault(name, handle)
     _add_shared_legend(paper, [*shared.values()], data.note)
-    _add_labels(paper, drawn)
     return paper
-
-
-def _labelled(data: Figure) -> set[str]:
-    """Names that are written where their points stand, and need no legend."""
-    parts = [part for panel in data.panels for part in panel.parts]
-    return {part.name for part in parts if isinstance(part, Points) and part.label == part.name}
 
 
 def _strips(paper: Paper, data: Figure) -> Sequence[Any]:
@@ -109,124 +114,181 @@ def _strips(paper: Paper, data: Figure) -> Sequence[Any]:
     return list(paper.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0])
 
 
-def _draw_panel(strip: Any, axes: Axes, panel: Panel, *, is_titled: bool) -> dict[str, Artist]:
-    """Draw all of a panel but its labels; returns what a legend should explain."""
+def _draw_panel(axes: Axes, panel: Panel, *, is_titled: bool) -> dict[str, Artist]:
+    """Draw a panel; returns what a legend should explain."""
     axes.set_title(panel.title if is_titled else "")
     _set_up(axes, "x", panel.x)
     _set_up(axes, "y", panel.y)
-    if any(isinstance(part, Contours) for part in panel.parts):
-        axes.grid(visible=False)
+    if panel.y_at_right:
+        axes.yaxis.tick_right()
+        axes.yaxis.set_label_position("right")
     handles: dict[str, Artist] = {}
     for part in panel.parts:
-        handle = draw_part(strip, axes, panel, part)
-        if handle is not None and part.name:
+        handle = _DRAW[type(part)](axes, part, panel.x.unit.size, panel.y.unit.size)
+        if part.name:
             handles.setdefault(part.name, handle)
     return handles
 
 
 def _set_up(axes: Axes, which: Literal["x", "y"], axis: Axis | Categories) -> None:
     """Label, scale, ends and ticks."""
-    if isinstance(axis, Categories):
-        _set_up_names(axes, which, axis)
-        return
-    from matplotlib.ticker import (
-        FixedLocator,
-        FuncFormatter,
-        LogLocator,
-        MaxNLocator,
-        NullFormatter,
-        NullLocator,
-    )
+    from matplotlib import ticker
 
     ticks = axes.xaxis if which == "x" else axes.yaxis
+    if isinstance(axis, Categories):
+        places = axis.few if which == "x" else [*enumerate(axis.names)]
+        ticks.set_ticks([place for place, _ in places], [name for _, name in places])
+        axes.set(**{f"{which}label": axis.label, f"{which}lim": axis.ends})
+        axes.tick_params(axis=which, length=0)
+        axes.grid(visible=False, axis=which)
+        return
     axes.set(**{f"{which}label": axis.label})
     if axis.log:
         axes.set(**{f"{which}scale": "log"})
-        ticks.set_major_locator(
-            LogLocator(subs=(1.0, 2.0, 5.0) if axis.has_few_decades else (1.0,))
-        )
-        ticks.set_minor_formatter(NullFormatter())
-        if axis.ticks is not None:
-            ticks.set_major_locator(FixedLocator(axis.ticks))
-            ticks.set_minor_locator(NullLocator())
+        subs = (1.0, 2.0, 5.0) if axis.has_few_decades else (1.0,)
+        ticks.set_major_locator(ticker.LogLocator(subs=subs))
+        ticks.set_minor_formatter(ticker.NullFormatter())
     else:
         steps = [1, 2, 2.5, 5, 10]
-        ticks.set_major_locator(MaxNLocator(nbins=6, steps=steps, integer=axis.counts))
+        ticks.set_major_locator(ticker.MaxNLocator(nbins=6, steps=steps, integer=axis.counts))
+    if axis.ticks is not None:
+        ticks.set_major_locator(ticker.FixedLocator(axis.ticks))
+        ticks.set_minor_locator(ticker.NullLocator())
     axes.set(**{f"{which}lim": (axis.low, axis.high)})
-    ticks.set_major_formatter(FuncFormatter(lambda value, _: tick_text(value)))
-    if axis.all_zero:
-        ticks.set_ticks([0.0])
-
-
-def _set_up_names(axes: Axes, which: Literal["x", "y"], axis: Categories) -> None:
-    places = axis.few if which == "x" else [*enumerate(axis.names)]
-    ticks = axes.xaxis if which == "x" else axes.yaxis
-    ticks.set_ticks([place for place, _ in places], [name for _, name in places])
-    axes.set(**{f"{which}label": axis.label, f"{which}lim": axis.ends})
-    axes.tick_params(axis=which, length=0)
-    axes.grid(visible=False, axis=which)
-
-
-def _columns(handles: Sequence[Artist], room: float) -> int:
-    """Into how many columns a legend goes that may be so many inches wide."""
-    lengths = [len(str(handle.get_label())) + _ENTRY for handle in handles]
-    for count in range(len(lengths), 1, -1):
-        if sum(max(column) for column in np.array_split(lengths, count)) <= _CHARACTERS * room:
-            return count
-    return 1
-
-
-def _add_legend(axes: Axes, panel: Panel, handles: Sequence[Artist], room: float) -> None:
-    if panel.legend == "inside":
-        # Losses fall, so the upper right is free, but for runs of a round or two.
-        legend = axes.legend(handles=handles, loc="upper right", fontsize=9.0, frameon=True)
-        legend.get_frame().set(facecolor="white", alpha=0.75, linewidth=0)
-        return
-    axes.legend(
-        handles=handles,
-        loc="upper left",
-        bbox_to_anchor=(-0.02, -0.16),
-        ncols=_columns(handles, (0.7 if panel.has_scale else 0.9) * room),
-        fontsize=9.0,
-        columnspacing=1.2,
-    )
+    ticks.set_major_formatter(ticker.FuncFormatter(lambda value, _: tick_text(value)))
 
 
 def _add_shared_legend(paper: Paper, handles: Sequence[Artist], note: str) -> None:
     """Below all panels, under a note if there is one."""
     if not handles and not note:
         return
+    room = _CHARACTERS * paper.get_figwidth()
     legend = paper.legend(
         handles=handles,
         loc="outside lower left",
-        ncols=_columns(handles, paper.get_figwidth()),
+        ncols=_columns(handles, room),
         fontsize=_SMALL,
-        title=textwrap.fill(note, int(_CHARACTERS * paper.get_figwidth())) or None,
+        title=textwrap.fill(note, int(room)) or None,
         title_fontsize=_SMALL,
         alignment="left",
     )
     legend.get_title().set_color(GREY)
 
 
-def _add_labels(paper: Paper, drawn: Sequence[tuple[Axes, Panel]]) -> None:
-    """Write labels beside their points, once nothing else will move."""
-    if not any(isinstance(part, Points) and part.label for _, p in drawn for part in p.parts):
-        return
-    engine = paper.get_layout_engine()
-    if engine is not None:
-        engine.execute(paper)
-    paper.set_layout_engine("none")
-    for axes, panel in drawn:
-        size = np.array([panel.x.unit.size, panel.y.unit.size])
-        lines = [part for part in panel.parts if isinstance(part, Line)]
-        points = [part for part in panel.parts if isinstance(part, Points)]
-        curves = [np.column_stack([part.x, part.y]) / size for part in lines if part.x.size]
-        places = [np.column_stack([part.x, part.y]) / size for part in points]
-        labeller = Labeller(axes=axes, drawn=pixels(axes, curves, places))
-        labels: dict[tuple[float, float], list[Points]] = {}  # those at one place share one
-        for part, place in zip(points, places, strict=True):
-            if part.label:
-                labels.setdefault((place[0, 0], place[0, 1]), []).append(part)
-        for at, parts in labels.items():
-            weight = "bold" if any(part.bold for part in parts) else "normal"
-            labeller.add("\n".join(part.label for part in parts), at, weight=weight)
+def _columns(handles: Sequence[Artist], room: float) -> int:
+    """Into how many columns a legend goes that may be so many characters wide."""
+    lengths = [len(str(handle.get_label())) + _ENTRY for handle in handles]
+    for count in range(len(lengths), 1, -1):
+        if sum(max(column) for column in np.array_split(lengths, count)) <= room:
+            return count
+    return 1
+
+
+def _draw_line(axes: Axes, part: Line, across: float, up: float) -> Artist:
+    x, y = part.x / across, part.y / up
+    order = _ABOVE_GRID + part.layer
+    (handle,) = axes.plot(
+        x,
+        y,
+        color=part.colour,
+        linestyle=_DASHES[part.dash],
+        linewidth=part.width,
+        marker=_MARKERS[part.look.symbol] if part.look else None,
+        markersize=0.75 * part.look.size if part.look else None,
+        markevery=part.every,
+        label=part.name,
+        zorder=order,
+    )
+    low, high = part.low / up, part.high / up
+    if low.size and part.spread == "band":
+        axes.fill_between(
+            x, low, high, color=part.colour, alpha=0.16, linewidth=0, zorder=order - 1
+        )
+    elif low.size:
+        around = [y - low, high - y]
+        axes.errorbar(x, y, yerr=around, fmt="none", ecolor=part.colour, capsize=3, elinewidth=1.1)
+    return handle
+
+
+def _draw_points(axes: Axes, part: Points, across: float, up: float) -> Artist:
+    look = part.look
+    is_stroke = look.symbol == "line-ns"
+    has_rim = not (part.hollow or is_stroke or look.size < _SMALL_MARKER)
+    (handle,) = axes.plot(
+        part.x / across,
+        part.y / up,
+        _MARKERS[look.symbol],
+        markersize=look.size,
+        color=look.colour,
+        markerfacecolor="white" if part.hollow else look.colour,
+        markeredgecolor="white" if has_rim else look.colour,
+        markeredgewidth=2.2 if is_stroke else 1.0,
+        label=part.name,
+        clip_on=False,
+        zorder=_ABOVE_GRID + part.layer,
+    )
+    return handle
+
+
+def _draw_boxes(axes: Axes, part: Boxes, across: float, up: float) -> Any:
+    one_or_each = [part.colours] if isinstance(part.colours, str) else part.colours
+    return axes.bar(
+        part.left / across,
+        (part.top - part.bottom) / up,
+        (part.right - part.left) / across,
+        part.bottom / up,
+        align="edge",
+        color=[colour or "none" for colour in one_or_each],
+        edgecolor=part.edge or (GREY if part.hatched else "none"),
+        linewidth=part.edge_width if part.edge else 0.0,
+        hatch=_HATCH if part.hatched else "",
+        label=part.name,
+        zorder=_ABOVE_GRID + part.layer,
+    )
+
+
+def _draw_texts(axes: Axes, part: Texts, across: float, up: float) -> None:
+    from matplotlib.patheffects import withStroke
+
+    right, above = np.sign(part.side)
+    rim = [withStroke(linewidth=2.5, foreground="white")] if part.colour == INK else None
+    for x, y, text in zip(part.x / across, part.y / up, part.texts, strict=True):
+        axes.annotate(
+            text,
+            (x, y),
+            xytext=tuple(STEP * part.side),
+            textcoords="offset points",
+            ha={1: "left", 0: "center", -1: "right"}[right],
+            va={1: "bottom", 0: "center", -1: "top"}[above],
+            color=part.colour,
+            weight="bold" if part.bold else "normal",
+            fontsize=9.2,
+            path_effects=rim,
+            zorder=_ABOVE_GRID + part.layer,
+        )
+
+
+def _draw_map(axes: Axes, part: Map, _: float, __: float) -> None:
+    count = len(part.colours) - 1
+    axes.grid(visible=False)
+    edges = [-1.5, *range(count), count + 0.5]
+    axes.contourf(part.x, part.y, part.steps, levels=edges, colors=part.colours)
+    if count:
+        axes.contour(part.x, part.y, part.steps, levels=range(count), colors=GREY, linewidths=0.8)
+
+
+def _draw_shaded(axes: Axes, part: Shaded, _: float, __: float) -> Artist:
+    from matplotlib.patches import Patch
+
+    axes.contourf(part.x, part.y, part.inside, levels=[0.5, 1.5], colors="none", hatches=[_HATCH])
+    return Patch(facecolor="none", edgecolor=GREY, hatch=_HATCH, label=part.name)
+
+
+_DRAW: dict[type[Part], Callable[..., Any]] = {
+    Line: _draw_line,
+    Points: _draw_points,
+    Boxes: _draw_boxes,
+    Texts: _draw_texts,
+    Map: _draw_map,
+    Shaded: _draw_shaded,
+}

@@ -1,4 +1,4 @@
-"""Figures for the screen, with plotly: where panels, axes and legends stand."""
+"""Figures for the screen, in plotly's terms: where panels, axes and legends stand."""
 
 from __future__ import annotations
 
@@ -8,22 +8,23 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fedplan.figures.screen_parts import html_lines, notes_of, shapes_of, traces_of
-from fedplan.figures.spec import Categories, Cells, Line, Points
+from fedplan.figures.screen_parts import CLEAR, Trace, html_lines, notes_of, traces_of
+from fedplan.figures.spec import Categories, Line
 from fedplan.figures.style import GREY, GRID, INK
 
 if TYPE_CHECKING:
-    from fedplan.figures.spec import Figure, Panel, Part
+    from fedplan.figures.spec import Figure, Panel
     from fedplan.figures.units import Axis
 
-_PER_INCH = 130  # pixels of the screen for an inch of print
-_WIDTH = 1100.0  # pixels that panels usually share
+_PER_INCH, _FEWER_PER_INCH = 130, 75  # pixels of height for an inch of print; among others
+_WIDE, _NARROW = 100, 75  # pixels of width, usually, for an inch of print
 _NOTE_WIDTH = 150  # characters of a note that fit on one line
 _NUMBER = ",~r"  # thousands separated, no exponent, no trailing zeros
-_BESIDE = {"scale": 110.0, "numbers": 75.0, "nothing": 25.0}  # pixels that stand beside a panel
+_BESIDE = {"numbers": 75.0, "nothing": 25.0}  # pixels that stand beside a panel
 _BELOW = 62.0  # pixels that the ticks and the label of an axis take
+_ENTRY = 19  # pixels of a legend's line
 _PUSHED = 1.2  # a long legend takes room from the panels, and so moves up towards them
-_LEGEND = 34.0  # pixels of a legend between two rows
+_BETWEEN = 34.0  # pixels of air between two rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,133 +43,135 @@ class _Spot:
         return f"x{suffix}", f"y{suffix}"
 
 
-def draw(data: Figure) -> Any:
-    """The figure."""
-    from plotly.graph_objects import Figure as Screen
+def traces_and_layout(data: Figure, *, compact: bool = False) -> dict[str, Any]:
+    """The figure in plotly's terms.
 
-    return Screen(traces_and_layout(data))
-
-
-def traces_and_layout(data: Figure, *, per_inch: float = _PER_INCH) -> dict[str, Any]:
-    """The figure in plotly's terms; `per_inch` is how many pixels of height print's inches get."""
+    compact : it is one of many on a page: lower, with every name of the legend on its own line.
+    """
     lines = [f"<b>{data.title}</b>" if data.title else "", *textwrap.wrap(data.note, _NOTE_WIDTH)]
     title = "<br>".join([lines[0], *(f"<sub>{line}</sub>" for line in lines[1:])])
     margin = {"l": 70, "r": 30, "t": 90 + 20 * (len(lines) - 1), "b": 60}
-    height = round(per_inch * data.size[1])
+    height = round((_FEWER_PER_INCH if compact else _PER_INCH) * data.size[1])
+    if compact:
+        margin = {"l": 20, "r": 36, "t": 14, "b": 50}
     inner = max(height - margin["t"] - margin["b"], 100)
     layout: dict[str, Any] = {
-        "template": "plotly_white",
+        "template": "none",
         "height": height,
-        "font": {"family": "system-ui, sans-serif", "size": 14, "color": INK},
+        "font": {"family": "system-ui, sans-serif", "size": 12 if compact else 14, "color": INK},
         "title": {"text": title, "x": 0.01, "y": 0.97, "yanchor": "top", "font": {"size": 19}},
         "margin": margin,
         "hoverlabel": {"align": "left"},
         "barmode": "overlay",
         "annotations": [],
-        "shapes": [],
-        "legend": _legend_below(0.0, 0.0, inner),
+        "paper_bgcolor": CLEAR if compact else "white",
+        "plot_bgcolor": CLEAR if compact else "white",
+        "legend": {
+            "orientation": "h",
+            "x": 0.0,
+            "y": -_PUSHED * _BELOW / inner,
+            "yanchor": "top",
+            "tracegroupgap": 0,
+        },
     }
     if any(isinstance(part, Line) and part.look for panel in data.panels for part in panel.parts):
         layout["legend"]["itemsizing"] = "constant"  # most markers of such a line have no size
-    spots = list(_spots(data, inner))
-    for spot in spots:
+    named: set[tuple[str, str]] = set()
+    traces: list[Trace] = []
+    for spot in _spots(data, inner, (_NARROW if compact else _WIDE) * data.size[0]):
         x, y = spot.axes
         layout[x.replace("x", "xaxis")] = _x_layout(spot)
         layout[y.replace("y", "yaxis")] = _y_layout(spot)
         if spot.panel.title and spot.panel.title != data.title:
             layout["annotations"].append(_title(spot))
-    named: set[tuple[str, str]] = set()
-    traces = [trace for spot in spots for trace in _add_panel(layout, spot, named, inner)]
+        if spot.panel.own_legend:
+            layout[f"legend{spot.number + 1}"] = _own_legend(spot)
+        layout["annotations"] += [{"xref": x, "yref": y} | note for note in notes_of(spot.panel)]
+        traces += _traces(spot, named)
+    if compact:
+        entries = sum(trace["showlegend"] and trace["legend"] == "legend" for trace in traces)
+        layout["height"] += _ENTRY * entries
+        margin["b"] += _ENTRY * entries
+        layout["legend"] |= {"orientation": "v", "yref": "container", "y": 0, "yanchor": "bottom"}
     return {"data": traces, "layout": layout}
 
 
-def axis_layout(axis: Axis) -> dict[str, Any]:
-    """What plotly needs to show an axis as it is."""
-    low, high = (math.log10(axis.low), math.log10(axis.high)) if axis.log else (axis.low, axis.high)
-    slack = 1e-6 * (high - low)  # or rounding hides a mark that stands right at an end
+def _axis_layout(axis: Axis | Categories, places: Sequence[tuple[int, str]]) -> dict[str, Any]:
+    """What plotly needs to show an axis as it is; `places` are the names to write, if any."""
     layout: dict[str, Any] = {
         "title": {"text": axis.label},
-        "type": "log" if axis.log else "linear",
-        "range": [low - slack, high + slack],
-        "tickformat": _NUMBER,
         "showline": True,
         "linecolor": GREY,
         "gridcolor": GRID,
         "zeroline": False,
+        "automargin": True,
     }
-    if axis.log:
-        layout["dtick"] = "D2" if axis.has_few_decades else 1  # 1, 2, 5, 10, or powers of 10
+    if isinstance(axis, Categories):
+        return layout | {
+            "range": list(axis.ends),
+            "tickvals": [place for place, _ in places],
+            "ticktext": [html_lines(name) + "  " for _, name in places],
+            "showgrid": False,
+        }
+    low, high = (math.log10(axis.low), math.log10(axis.high)) if axis.log else (axis.low, axis.high)
+    slack = 1e-6 * (high - low)  # or rounding hides a mark that stands right at an end
+    layout |= {
+        "type": "log" if axis.log else "linear",
+        "range": [low - slack, high + slack],
+        "tickformat": _NUMBER,
+    }
     if axis.ticks is not None:
-        layout |= {"tickvals": axis.ticks, "dtick": None}
-    if axis.all_zero:
-        layout["tickvals"] = [0]
+        layout["tickvals"] = axis.ticks
+    elif axis.log:
+        layout["dtick"] = "D2" if axis.has_few_decades else 1  # 1, 2, 5, 10, or powers of 10
     return layout
-
-
-def _names_layout(axis: Categories, places: Sequence[tuple[int, str]]) -> dict[str, Any]:
-    return {
-        "title": {"text": axis.label},
-        "range": list(axis.ends),
-        "tickvals": [place for place, _ in places],
-        "ticktext": [html_lines(name) + "  " for _, name in places],
-        "showline": True,
-        "linecolor": GREY,
-        "showgrid": False,
-        "zeroline": False,
-    }
 
 
 def _x_layout(spot: _Spot) -> dict[str, Any]:
     axis = spot.panel.x
-    names = _names_layout(axis, axis.few) if isinstance(axis, Categories) else axis_layout(axis)
-    return names | {"domain": spot.x, "anchor": spot.axes[1]}
+    places = axis.few if isinstance(axis, Categories) else []
+    return _axis_layout(axis, places) | {"domain": [*spot.x], "anchor": spot.axes[1]}
 
 
 def _y_layout(spot: _Spot) -> dict[str, Any]:
     axis = spot.panel.y
-    layout = (
-        _names_layout(axis, [*enumerate(axis.names)])
-        if isinstance(axis, Categories)
-        else axis_layout(axis)
-    )
+    places = [*enumerate(axis.names)] if isinstance(axis, Categories) else []
+    layout = _axis_layout(axis, places)
     if spot.panel.shares_y:
         layout |= {"title": None, "showticklabels": False}
-    return layout | {"domain": spot.y, "anchor": spot.axes[0], "automargin": True}
+    side = "right" if spot.panel.y_at_right else "left"
+    return layout | {"domain": [*spot.y], "anchor": spot.axes[0], "side": side}
 
 
-def _spots(data: Figure, inner: float) -> Iterator[_Spot]:
-    """Panels in rows, from the top down; `inner` is the height that they share, in pixels."""
+def _spots(data: Figure, inner: float, width: float) -> Iterator[_Spot]:
+    """Panels in rows, from the top down; they share `inner` pixels of height."""
     heights = [max(panel.height for panel in row) for row in data.rows]
-    gaps = [
-        _BELOW + _LEGEND + _LEGEND * any(panel.legend == "below" for panel in row)
-        for row in data.rows[:-1]
-    ]
-    free = max(1.0 - sum(gaps) / inner, 0.3)
+    gap = (_BELOW + _BETWEEN) / inner
+    free = max(1.0 - gap * (len(heights) - 1), 0.3)
     number, top = 1, 1.0
-    for row, height, gap in zip(data.rows, heights, [*gaps, 0.0], strict=True):
+    for row, height in zip(data.rows, heights, strict=True):
         bottom = top - free * height / sum(heights)
-        lefts = [_left(panel) for panel in row]
-        rights = [_BESIDE["scale"] if panel.has_scale else 0.0 for panel in row]
-        lefts[0] = 0.0  # within the margin
-        room = 1.0 - (sum(lefts) + sum(rights)) / _WIDTH
+        lefts = [0.0, *(_left(panel) / width for panel in row[1:])]  # the first is in the margin
+        room = 1.0 - sum(lefts)
         start = 0.0
-        for panel, left, right in zip(row, lefts, rights, strict=True):
-            start += left / _WIDTH
+        for panel, left in zip(row, lefts, strict=True):
+            start += left
             end = start + room * panel.width / sum(other.width for other in row)
-            yield _Spot(panel=panel, number=number, x=(start, end), y=(max(bottom, 0.0), top))
-            start = end + right / _WIDTH
+            place = (start, min(end, 1.0)), (max(bottom, 0.0), top)
+            yield _Spot(panel=panel, number=number, x=place[0], y=place[1])
+            start = end
             number += 1
-        top = bottom - gap / inner
+        top = bottom - gap
 
 
 def _left(panel: Panel) -> float:
     """Pixels that stand to the left of a panel."""
-    if panel.shares_y:
+    if panel.shares_y or panel.y_at_right:
         return _BESIDE["nothing"]
     if not isinstance(panel.y, Categories):
         return _BESIDE["numbers"]
     lines = [line for name in panel.y.names for line in name.split("\n")]
-    return _BESIDE["nothing"] + 8.0 * max(map(len, lines))
+    return _BESIDE["nothing"] + 8.0 * max(map(len, lines), default=0)
 
 
 def _title(spot: _Spot) -> dict[str, Any]:
@@ -186,14 +189,7 @@ def _title(spot: _Spot) -> dict[str, Any]:
     }
 
 
-def _legend_below(x: float, y: float, inner: float) -> dict[str, Any]:
-    place = {"x": x, "y": y - _PUSHED * _BELOW / inner, "yanchor": "top"}
-    return {"orientation": "h", "tracegroupgap": 0, **place}
-
-
-def _own_legend(spot: _Spot, inner: float) -> dict[str, Any]:
-    if spot.panel.legend == "below":
-        return _legend_below(spot.x[0], spot.y[0], inner)
+def _own_legend(spot: _Spot) -> dict[str, Any]:
     return {
         "x": spot.x[1],
         "y": spot.y[1],
@@ -205,42 +201,19 @@ def _own_legend(spot: _Spot, inner: float) -> dict[str, Any]:
     }
 
 
-def _add_panel(
-    layout: dict[str, Any], spot: _Spot, named: set[tuple[str, str]], inner: float
-) -> Iterator[dict[str, Any]]:
-    """The traces of a panel; its texts, shapes and legend go into the layout."""
-    panel, (x, y) = spot.panel, spot.axes
-    legend = "legend" if panel.legend == "shared" else f"legend{spot.number + 1}"
-    if legend != "legend":
-        layout[legend] = _own_legend(spot, inner)
-    ranked = list(enumerate(panel.parts, start=1000))
+def _traces(spot: _Spot, named: set[tuple[str, str]]) -> list[Trace]:
+    """The traces of a panel, by rising layer; `named` are those that a legend explains already."""
+    x, y = spot.axes
+    legend = f"legend{spot.number + 1}" if spot.panel.own_legend else "legend"
+    found: list[tuple[int, Trace]] = []
     # Later traces are drawn on top, but the legend keeps the order of the parts.
-    for rank, part in sorted(ranked, key=lambda item: item[1].layer):
-        on = {"xref": x, "yref": y}
-        layout["annotations"] += [on | note for note in notes_of(panel, part)]
-        layout["shapes"] += [on | shape for shape in shapes_of(part)]
-        traces = traces_of(panel, part)
+    for rank, part in enumerate(spot.panel.parts, start=1000):
+        traces = traces_of(spot.panel, part)
+        on = {"xaxis": x, "yaxis": y, "legend": legend, "legendrank": rank}
         for trace in traces:
-            trace |= {"xaxis": x, "yaxis": y, "legend": legend, "legendrank": rank}
-            trace |= {"name": _legend_name(part), "legendgroup": part.group or part.name}
-            trace["showlegend"] = False
-            if "colorbar" in trace:
-                trace["colorbar"] |= _beside(spot)
-        is_new = part.name and (legend, part.name) not in named
-        if traces and is_new and not isinstance(part, Cells):  # cells say so under the pointer
+            trace |= on | {"name": part.name, "legendgroup": part.name, "showlegend": False}
+        if traces and part.name and (legend, part.name) not in named:
             named.add((legend, part.name))
             traces[-1]["showlegend"] = True
-        yield from traces
-
-
-def _legend_name(part: Part) -> str:
-    """The name, with a label that says more than it."""
-    if isinstance(part, Points) and part.label not in ("", part.name):
-        return f"{part.name} {part.label}"
-    return part.name
-
-
-def _beside(spot: _Spot) -> dict[str, float]:
-    """Where the bar of colours stands."""
-    bottom, top = spot.y
-    return {"x": spot.x[1] + 0.005, "y": (bottom + top) / 2, "len": top - bottom}
+        found += [(part.layer, trace) for trace in traces]
+    return [trace for _, trace in sorted(found, key=lambda item: item[0])]

@@ -12,12 +12,16 @@ import numpy as np
 from fedplan.convergence.pilots import DESCENT
 from fedplan.core.constraints import Constraints
 from fedplan.errors import InputError
+from fedplan.figures.labels import labels_beside
 from fedplan.figures.spec import Figure, Line, Panel, Part, Points, rule, spot
-from fedplan.figures.style import BLUE, PALE, Look, looks
-from fedplan.figures.units import Axis, energy_unit, fit_axis, near, quantity, time_unit
+from fedplan.figures.style import BLUE, GREY, PALE, Look, looks
+from fedplan.figures.units import Axis, energy_unit, fit_axis, near, quantity, time_unit, totals
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from fedplan.core.prediction import Prediction
+    from fedplan.figures.labels import Place
     from fedplan.planning.frontier import FrontierPoint
 
 Role = Literal["chosen", "paper", "lowest", "pilot", "current", "other"]
@@ -67,102 +71,6 @@ class Mark:
         return f"{self.label} ({self.remark})" if self.remark else self.label
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FrontierView:
-    """The time-energy frontier on axes that suit it.
-
-    points : by rising time; those with `energy_weight_from` None are drawn lighter.
-    marks : settings pointed out, the plan first; those an axis does not reach are pinned to it.
-    deadline_s, energy_budget_j : limits to draw, if any.
-    note : what the reader must know of the units, or an empty string.
-    """
-
-    points: tuple[FrontierPoint, ...]
-    marks: tuple[Mark, ...]
-    time: Axis
-    energy: Axis
-    deadline_s: float | None = None
-    energy_budget_j: float | None = None
-    note: str = ""
-
-    def shows(self, mark: Mark) -> bool:
-        """Whether a mark lies within both axes."""
-        return self.time.has(mark.time_s) and self.energy.has(mark.energy_j)
-
-    def whereabouts(self, mark: Mark) -> str:
-        """Where a mark beyond the axes is: an arrow towards it, its time and its energy."""
-        arrow = _ARROWS[self.energy.side(mark.energy_j)][self.time.side(mark.time_s)]
-        return f"{arrow} {totals(mark)}"
-
-    def panel(self) -> Panel:
-        """The panel: the frontier, limits, and the marks; those not on it say where they are."""
-        return Panel(
-            title=TITLE,
-            x=self.time,
-            y=self.energy,
-            parts=(*self._frontier(), *self._limits(), *self._mark_parts()),
-            height=4.6,
-        )
-
-    def _frontier(self) -> list[Part]:
-        x = np.array([point.time_s for point in self.points])
-        y = np.array([point.energy_j for point in self.points])
-        texts = [_point_text(point) for point in self.points]
-        selected = np.array([point.energy_weight_from is not None for point in self.points], bool)
-        size = 4.5 if len(self.points) < _MANY else 3.0
-        parts: list[Part] = [Line(x=x, y=y, colour=PALE, width=1.4)]
-        for colour, chosen, name in (
-            (BLUE, selected, "frontier"),
-            (PALE, ~selected, "frontier, selected by no energy weight"),
-        ):
-            if chosen.any():
-                parts.append(
-                    Points(
-                        x=x[chosen],
-                        y=y[chosen],
-                        look=Look(colour=colour, symbol="circle", size=size),
-                        hollow=colour == PALE,
-                        name=name,
-                        layer=1 + (colour == BLUE),
-                        hover=tuple(texts[place] for place in np.flatnonzero(chosen)),
-                    )
-                )
-        return parts
-
-    def limits(self) -> list[tuple[str, float, str]]:
-        """Limits on the axes: which of x and y, where, and what it is called."""
-        found = (
-            ("x", self.deadline_s, self.time, "deadline"),
-            ("y", self.energy_budget_j, self.energy, "energy budget"),
-        )
-        return [
-            (along, limit, f"{name}: {quantity(limit, axis.unit)}")
-            for along, limit, axis, name in found
-            if limit is not None and axis.has(limit)
-        ]
-
-    def _limits(self) -> list[Part]:
-        return [
-            rule(at, self.energy, name, "dash") if along == "x" else rule(self.time, at, name)
-            for along, at, name in self.limits()
-        ]
-
-    def _mark_parts(self) -> list[Part]:
-        """The plan is named where it stands; a mark beyond the axes says where it is."""
-        parts: list[Part] = []
-        for mark, look in zip(self.marks, looks(self.marks), strict=True):
-            place = self.time.kept(mark.time_s), self.energy.kept(mark.energy_j)
-            label = "" if mark.remark else mark.label
-            if not self.shows(mark):
-                label = self.whereabouts(mark)
-            words = f"<b>{mark.legend}</b>\n{totals(mark)}"
-            is_bold = mark.role == "chosen"
-            parts.append(
-                spot(*place, look, name=mark.legend, label=label, bold=is_bold, hover=words)
-            )
-        return parts
-
-
 def frontier_figure_data(
     points: Sequence[FrontierPoint], *, relative: bool | str = False
 ) -> Figure:
@@ -173,8 +81,8 @@ def frontier_figure_data(
     >>> from fedplan import Bound, Fleet, compute_frontier
     >>> fleet = Fleet(step_time_s=[0.1, 0.2], comm_time_s=1.0, comm_energy_j=2.0)
     >>> data = frontier_figure_data(compute_frontier(fleet, Bound(a0=100.0, b0=1.0, c0=9.0)))
-    >>> [part.label for part in data.panels[0].parts[-2:]], data.panels[0].x.label
-    (['fastest: K=2, E=6', 'least energy: K=2, E=10'], 'time to target (s)')
+    >>> [part.texts for part in data.panels[0].parts[-2:]], data.panels[0].x.label
+    ([('fastest: K=2, E=6',), ('least energy: K=2, E=10',)], 'time to target (s)')
     """
     if not points:
         raise InputError(
@@ -184,20 +92,59 @@ def frontier_figure_data(
     ends = {"fastest": points[0], "least energy": points[-1]}
     if len(points) == 1:
         ends = {"fastest, and least energy": points[0]}
-    marks = [Mark.at(point, name) for name, point in ends.items()]
-    view = frontier_view(points, marks, relative=relative)
-    return Figure(title=TITLE, rows=((view.panel(),),), size=(7.0, 4.6), note=view.note)
+    panel = frontier_panel(
+        points, [Mark.at(point, name) for name, point in ends.items()], relative=relative
+    )
+    note = frontier_note(points, relative)
+    return Figure(title=TITLE, rows=((panel,),), size=(7.0, 4.6), note=note)
 
 
-def frontier_view(
+def frontier_panel(
     points: Sequence[FrontierPoint],
     marks: Sequence[Mark],
     *,
     relative: bool | str = False,
     constraints: Constraints | None = None,
-) -> FrontierView:
-    """A frontier and marks on axes that fit the frontier and the chosen setting first."""
+    met: NDArray[np.bool_] | None = None,
+) -> Panel:
+    """The frontier, limits and marks, on axes that fit the frontier and the chosen setting first.
+
+    points : by rising time; those that no energy weight selects are drawn lighter.
+    marks : settings pointed out, the plan first; one beyond the axes says where it is.
+    met : which of the points keep to all limits; all do where it is None.
+    """
     limits = constraints or Constraints()
+    time, energy = _axes(points, marks, relative, limits)
+    parts = [*_frontier(points, met), *_limits(time, energy, limits)]
+    labels: dict[Place, list[str]] = {}
+    bold: list[Place] = []
+    for mark, look in zip(marks, looks(marks), strict=True):
+        place = time.kept(mark.time_s), energy.kept(mark.energy_j)
+        words = totals(mark.time_s, mark.energy_j)
+        hover = f"<b>{mark.legend}</b>\n{words}"
+        parts.append(spot(*place, look, name=mark.legend, hover=hover))
+        arrow = _ARROWS[energy.side(mark.energy_j)][time.side(mark.time_s)]
+        label = f"{arrow} {words}" if arrow else "" if mark.remark else mark.label
+        if label:
+            labels.setdefault(place, []).append(label)
+        if mark.role == "chosen":
+            bold.append(place)
+    written = {place: "\n".join(texts) for place, texts in labels.items()}
+    return Panel(
+        title=TITLE,
+        x=time,
+        y=energy,
+        parts=(*parts, *labels_beside(time, energy, parts, written, bold)),
+        height=4.6,
+    )
+
+
+def _axes(
+    points: Sequence[FrontierPoint],
+    marks: Sequence[Mark],
+    relative: bool | str,
+    limits: Constraints,
+) -> tuple[Axis, Axis]:
     chosen = [mark for mark in marks if mark.role == "chosen"]
     core: list[FrontierPoint | Mark] = [*points, *chosen]
     typical: Sequence[FrontierPoint | Mark] = chosen or points
@@ -209,33 +156,58 @@ def frontier_view(
         for mark in marks
         if is_point or (near(times, mark.time_s) and near(energies, mark.energy_j))
     ]
-    return FrontierView(
-        points=tuple(points),
-        marks=tuple(marks),
-        time=fit_axis(
-            axis_name("time", relative),
-            time_unit(median(item.time_s for item in typical)),
-            [*times, *(mark.time_s for mark in shown), *_near_limit(times, limits.deadline_s)],
-        ),
-        energy=fit_axis(
-            axis_name("energy", relative),
-            energy_unit(median(item.energy_j for item in typical)),
-            [
-                *energies,
-                *(mark.energy_j for mark in shown),
-                *_near_limit(energies, limits.energy_budget_j),
-            ],
-        ),
-        deadline_s=limits.deadline_s,
-        energy_budget_j=limits.energy_budget_j,
-        note=_note(relative, energies),
+    time = fit_axis(
+        axis_name("time", relative),
+        time_unit(median(item.time_s for item in typical)),
+        [*times, *(mark.time_s for mark in shown), *_near_limit(times, limits.deadline_s)],
     )
+    budget = _near_limit(energies, limits.energy_budget_j)
+    energy = fit_axis(
+        axis_name("energy", relative),
+        energy_unit(median(item.energy_j for item in typical)),
+        [*energies, *(mark.energy_j for mark in shown), *budget],
+    )
+    return time, energy
 
 
-def totals(item: Mark | FrontierPoint) -> str:
-    """Time and energy people can read."""
-    time = quantity(item.time_s, time_unit(item.time_s))
-    return f"{time}, {quantity(item.energy_j, energy_unit(item.energy_j))}"
+def _frontier(points: Sequence[FrontierPoint], met: NDArray[np.bool_] | None) -> list[Part]:
+    x = np.array([point.time_s for point in points])
+    y = np.array([point.energy_j for point in points])
+    allowed = np.full(x.size, fill_value=True) if met is None else met
+    selected = np.array([point.energy_weight_from is not None for point in points], dtype=bool)
+    size = 4.5 if len(points) < _MANY else 3.0
+    parts: list[Part] = [Line(x=x, y=y, colour=PALE, width=1.4)]
+    for colour, chosen, name in (
+        (BLUE, selected & allowed, "frontier"),
+        (PALE, ~selected & allowed, "frontier, selected by no energy weight"),
+        (GREY, ~allowed, "over a limit"),
+    ):
+        if chosen.any():
+            some = [points[place] for place in np.flatnonzero(chosen).tolist()]
+            parts.append(
+                Points(
+                    x=x[chosen],
+                    y=y[chosen],
+                    look=Look(colour=colour, symbol="circle", size=size),
+                    hollow=colour != BLUE,
+                    name=name,
+                    layer=1 + (colour == BLUE),
+                    hover=tuple(_point_text(point) for point in some),
+                    keys=tuple(point.pair for point in some),
+                )
+            )
+    return parts
+
+
+def _limits(time: Axis, energy: Axis, limits: Constraints) -> list[Part]:
+    found: list[Part] = []
+    if limits.deadline_s is not None and time.has(limits.deadline_s):
+        name = f"deadline: {quantity(limits.deadline_s, time.unit)}"
+        found.append(rule(limits.deadline_s, energy, name, "dash"))
+    if limits.energy_budget_j is not None and energy.has(limits.energy_budget_j):
+        name = f"energy budget: {quantity(limits.energy_budget_j, energy.unit)}"
+        found.append(rule(time, limits.energy_budget_j, name))
+    return found
 
 
 def _point_text(point: FrontierPoint) -> str:
@@ -244,18 +216,11 @@ def _point_text(point: FrontierPoint) -> str:
         ends = f"{point.energy_weight_from:.3g} to {point.energy_weight_to:.3g}"
         weights = f"cheapest for energy weights {ends}"
     setting = f"<b>K={point.clients_per_round:,}, E={point.local_steps:,}</b>"
-    return f"{setting}\n{totals(point)}\n{weights}"
+    return f"{setting}\n{totals(point.time_s, point.energy_j)}\n{weights}"
 
 
 def _near_limit(core: Sequence[float], limit: float | None) -> list[float]:
     return [] if limit is None or not near(core, limit) else [limit]
-
-
-def _note(relative: bool | str, energies: Sequence[float]) -> str:
-    notes = [units_note(relative)]
-    if not any(energies):
-        notes.append("No device reports any energy, so settings differ in time alone.")
-    return " ".join(note for note in notes if note)
 
 
 def axis_name(what: str, relative: bool | str) -> str:
@@ -269,14 +234,15 @@ def axis_name(what: str, relative: bool | str) -> str:
     return f"{what} of the pilots' descent" if relative == DESCENT else f"relative {what}"
 
 
-def units_note(relative: bool | str) -> str:
-    """What must be said of time and energy that are not absolute.
-
-    >>> units_note(True), units_note("a target gap of 1")[-18:], units_note(False)
-    ('Relative units: only ratios mean something.', 'a target gap of 1.', '')
-    """
+def frontier_note(places: Sequence[FrontierPoint | Mark], relative: bool | str) -> str:
+    """What must be said of time and energy that are not absolute, or of energy that is nought."""
+    notes = []
     if relative == DESCENT:
-        return f"Time and energy are those of {DESCENT}, not to a target."
-    if isinstance(relative, str) and relative:
-        return f"Relative units: time and energy are for {relative}."
-    return "Relative units: only ratios mean something." if relative else ""
+        notes.append(f"Time and energy are those of {DESCENT}, not to a target.")
+    elif isinstance(relative, str) and relative:
+        notes.append(f"Relative units: time and energy are for {relative}.")
+    elif relative:
+        notes.append("Relative units: only ratios mean something.")
+    if not any(place.energy_j for place in places):
+        notes.append("No device reports any energy, so settings differ in time alone.")
+    return " ".join(notes)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from fedplan.errors import InputError
-from fedplan.figures.spec import Figure, Line
+from fedplan.figures.spec import NOTHING, Figure, Line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +31,6 @@ def line_with_spread(
     spread: Literal["band", "bars"] = "bars",
 ) -> Line:
     """A line; `around` is what y may differ by to either side, where that is known."""
-    nothing = np.empty(0)
     return Line(
         name=name,
         x=x,
@@ -39,8 +38,8 @@ def line_with_spread(
         colour=look.colour,
         look=look,
         every=max(1, x.size // _MARKERS) if spread == "band" else 1,
-        low=nothing if around is None else y - around,
-        high=nothing if around is None else y + around,
+        low=NOTHING if around is None else y - around,
+        high=NOTHING if around is None else y + around,
         spread=spread,
         layer=look.layer,
         hover=f"{name}: {{x}}, {{y}}",
@@ -48,10 +47,10 @@ def line_with_spread(
 
 
 def lines_figure(title: str, panels: Sequence[Panel], columns: int, note: str) -> Figure:
-    """Panels in rows; one legend below them all, or one below each where they show other lines."""
+    """Panels in rows; one legend below them all, or one in each where they show other lines."""
     names = [[line.name for line in panel.lines if line.look] for panel in panels]
     if any(other != names[0] for other in names):
-        panels = [replace(panel, legend="below") for panel in panels]
+        panels = [replace(panel, own_legend=True) for panel in panels]
     rows = [tuple(panels[first : first + columns]) for first in range(0, len(panels), columns)]
     size = (6.2 * columns, 0.9 + 3.5 * len(rows))
     return Figure(title=title, rows=tuple(rows), size=size, note=note)

@@ -1,25 +1,36 @@
-"""Loss curves of runs: where runs were evaluated, over rounds, seconds or joules."""
+"""Losses of runs over rounds, seconds, joules or cost: what all figures of them share."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedplan.figures.spec import Line
-from fedplan.figures.style import BLUE, PALE, VERMILLION
+from fedplan.figures.spec import Figure, Line, Panel, Part, Points, interval, rule
+from fedplan.figures.style import BLUE, INK, ORANGE, PALE, VERMILLION, Look, run_looks
+from fedplan.figures.units import (
+    NO_UNIT,
+    Axis,
+    Unit,
+    bar_axis,
+    energy_unit,
+    fit_axis,
+    time_unit,
+)
 
 if TYPE_CHECKING:
+    from fedplan.core.course import Decision
     from fedplan.core.fleet import FloatArray
+    from fedplan.core.objective import Objective
     from fedplan.core.records import RoundRecord, RunRecord
 
     Value = Callable[[RoundRecord], float | None]
     Curve = tuple[FloatArray, FloatArray]
 
-Against = Literal["round", "time", "energy"]
-
 _MOST_POINTS = 1000  # of a line; more cannot be told apart
+_FURTHEST = 2.0  # times what was paid: how far what was foretold may stretch the axis
 
 
 def loss_of(record: RoundRecord) -> float | None:
@@ -27,32 +38,69 @@ def loss_of(record: RoundRecord) -> float | None:
     return record.loss
 
 
-def curve_of(run: RunRecord, against: Against = "round", value: Value = loss_of) -> Curve:
-    """Rounds, seconds or joules at which a run was evaluated, and the values there."""
-    if against == "round":
-        at = np.array([record.round for record in run.rounds], dtype=np.float64)
-    else:
-        name = "seconds" if against == "time" else "joules"
-        at = np.cumsum([getattr(record, name) for record in run.rounds])
-    values = np.array([value(record) for record in run.rounds], dtype=np.float64)  # None is NaN
-    found = ~np.isnan(values)
-    return at[found], values[found]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Over:
+    """What losses are drawn over: rounds, or the sum of what each round has taken until then."""
+
+    name: str
+    each: Callable[[RoundRecord], float] | None = None
+    unit: Callable[[float], Unit] = lambda _: NO_UNIT
+
+    def curve(self, run: RunRecord, value: Value = loss_of) -> Curve:
+        """Where a run was evaluated, and the values there."""
+        if self.each is None:
+            at = np.array([record.round for record in run.rounds], dtype=np.float64)
+        else:
+            at = np.cumsum([self.each(record) for record in run.rounds], dtype=np.float64)
+        values = np.array([value(record) for record in run.rounds], dtype=np.float64)  # None is NaN
+        found = ~np.isnan(values)
+        return at[found], values[found]
+
+    def axis(self, high: float) -> Axis:
+        """From 0 to somewhat past `high`."""
+        return bar_axis(self.name, 1.02 * high, self.unit(high), counts=self.each is None)
 
 
-def thinned(curve: Curve) -> Curve:
+ROUND = Over(name="round")
+TIME = Over(name="time", each=lambda record: record.seconds, unit=time_unit)
+ENERGY = Over(name="energy", each=lambda record: record.joules, unit=energy_unit)
+
+
+def over_cost(objective: Objective) -> Over:
+    """What was paid."""
+
+    def paid(record: RoundRecord) -> float:
+        return float(objective.of_round(record.seconds, record.joules, len(record.cohort)))
+
+    if objective.unit == "s":
+        return Over(name="time", each=paid, unit=time_unit)
+    return Over(name=f"cost ({objective.unit})", each=paid)
+
+
+def measured_over(runs: Sequence[RunRecord]) -> list[Over]:
+    """Rounds, and seconds and joules where the runs have any."""
+    found = [ROUND]
+    if any(run.time_s for run in runs):
+        found.append(TIME)
+    if any(run.energy_j for run in runs):
+        found.append(ENERGY)
+    return found
+
+
+def thinned(curve: Curve, most: int = _MOST_POINTS) -> Curve:
     """No more points than can be told apart, both ends among them."""
     at, values = curve
-    if at.size <= _MOST_POINTS:
+    if at.size <= most:
         return curve
-    kept = np.linspace(0, at.size - 1, _MOST_POINTS).round().astype(np.int64)
+    kept = np.linspace(0, at.size - 1, most).round().astype(np.int64)
     return at[kept], values[kept]
 
 
-def grid_of(curves: Sequence[Curve], points: int, *, whole: bool) -> FloatArray:
+def grid_of(curves: Sequence[Curve], over: Over, points: int) -> FloatArray:
     """Places from 0 to where half of the curves have ended; of rounds, whole ones."""
     end = sorted(float(at[-1]) for at, _ in curves)[(len(curves) - 1) // 2]
     grid = np.linspace(0.0, end, points)
-    return np.unique(grid.round()) if whole else grid
+    return np.unique(grid.round()) if over.each is None else grid
 
 
 def seed_lines(
@@ -78,3 +126,74 @@ def seed_lines(
             )
         )
     return lines
+
+
+def loss_panel(
+    over: Over,
+    curves: Sequence[Curve],
+    parts: Sequence[Part],
+    *,
+    target_loss: float | None,
+    foretold: tuple[float, float] | None = None,
+    log: bool | None = None,
+) -> Panel:
+    """Losses, the target, and between where and where the end was foretold."""
+    longest = max(float(at[-1]) for at, _ in curves)
+    levels = [float(loss) for _, seen in curves for loss in seen]
+    levels += [] if target_loss is None else [target_loss]
+    ends = foretold or (0.0, 0.0)
+    x = over.axis(max(longest, min(ends[1], _FURTHEST * longest)))
+    ruled = [] if target_loss is None else [rule(x, target_loss, f"target {target_loss:g}")]
+    told: Sequence[Part] = ()
+    if foretold is not None:
+        at = min(levels) if target_loss is None else target_loss
+        low, high = (min(end, x.ends[1]) for end in ends)
+        style: dict[str, Any] = {"width": 3.5, "name": "the end, as foretold", "layer": 3}
+        told = interval(low, high, at, ORANGE, goes_on=high < ends[1], **style)
+    y = fit_axis("training loss", NO_UNIT, levels, log=log)
+    return Panel(x=x, y=y, parts=(*parts, *ruled, *told))
+
+
+def changes(
+    run: RunRecord, curve: Curve, decisions: Sequence[Decision], colour: str = INK
+) -> list[Points]:
+    """Where a run went on with another setting: at the loss after the round before."""
+    evaluated = [one.round for one in run.rounds if one.loss is not None]
+    at, losses = curve
+    found = []
+    for decision in decisions:
+        place = int(np.searchsorted(evaluated, decision.round)) - 1
+        if decision.round > 1 and place >= 0:
+            who = f"{decision.groups} groups, " if decision.groups else ""
+            words = f"from round {decision.round:,}: {who}{decision.local_steps:,} local steps"
+            found.append((float(at[place]), float(losses[place]), words))
+    if not found:
+        return []
+    xs, ys, words_of = zip(*found, strict=True)
+    look = Look(colour=colour, symbol="diamond", size=6.0, layer=4)
+    marks = Points(x=np.array(xs), y=np.array(ys), look=look, layer=4, name="re-planned",
+                   hover=words_of)  # fmt: skip
+    return [marks]
+
+
+def compared_losses(
+    runs: Mapping[str, RunRecord],
+    over: Over,
+    *,
+    target_loss: float | None = None,
+    foretold: tuple[float, float] | None = None,
+    points: int = _MOST_POINTS,
+) -> Figure:
+    """A line for each of some runs, by name, and where each was planned anew."""
+    curves = {name: over.curve(run) for name, run in runs.items() if run.final_loss is not None}
+    parts: list[Part] = []
+    for (name, curve), (colour, dash) in zip(curves.items(), run_looks(len(curves)), strict=True):
+        x, y = thinned(curve, points)
+        hover = f"{name}\n{{x}}: {{y}}"
+        parts.append(Line(x=x, y=y, name=name, colour=colour, dash=dash, hover=hover))
+        parts += changes(runs[name], curve, runs[name].decisions, colour)
+    nothing = (np.zeros(1), np.ones(1))
+    panel = loss_panel(
+        over, [*curves.values()] or [nothing], parts, target_loss=target_loss, foretold=foretold
+    )
+    return Figure(title="", rows=((panel,),), size=(7.4, 5.6))

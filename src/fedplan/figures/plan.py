@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fedplan.convergence.estimation import Estimate, what_is_known
@@ -11,11 +10,10 @@ from fedplan.core.constraints import Constraints
 from fedplan.core.objective import Objective, Prices
 from fedplan.core.prediction import Prediction
 from fedplan.errors import InputError
-from fedplan.figures.cost_map import cost_view
-from fedplan.figures.cost_view import CostView
-from fedplan.figures.frontier import FrontierView, Mark, frontier_view, totals
+from fedplan.figures.cost_map import cost_panels, surface_around
+from fedplan.figures.frontier import Mark, frontier_note, frontier_panel
 from fedplan.figures.spec import Figure
-from fedplan.figures.units import extra
+from fedplan.figures.units import extra, totals
 from fedplan.planning.frontier import compute_frontier
 from fedplan.planning.predict import predict
 
@@ -57,48 +55,22 @@ def plan_figure_data(
     if isinstance(bound, Estimate):
         relative = relative or DESCENT
     objective = prices.objective() if prices else Objective.weighted(energy_weight or 0.0)
-    frontier, cost = plan_views(
-        fleet,
-        bound,
-        plan,
-        objective,
-        target_gap=target_gap,
-        constraints=constraints,
-        relative=relative,
-        basis=plan.unit if prices else _weight(energy_weight),
-    )
-    return Figure(
-        title=_title(frontier.marks[0], len(fleet), relative),
-        rows=((frontier.panel(), replace(cost.panel(), legend="shared")),),
-        size=(11.0, 4.6),
-        note=frontier.note,
-    )
-
-
-def plan_views(
-    fleet: Fleet,
-    bound: Bound | Estimate,
-    plan: Plan,
-    objective: Objective,
-    *,
-    target_gap: float = 1.0,
-    constraints: Constraints | None = None,
-    relative: bool | str = False,
-    basis: str = "",
-) -> tuple[FrontierView, CostView]:
-    """The frontier and the costs, with the plan and its alternatives marked on both.
-
-    basis : what cost is made of, for a title.
-    """
     bound, _, constraints = what_is_known(bound, constraints)
     chosen = predict(fleet, bound, objective, *plan.setting.pair, target_gap=target_gap)
     marks = _marks(plan, chosen)
     points = compute_frontier(fleet, bound, target_gap=target_gap, constraints=constraints)
-    frontier = frontier_view(points, marks, relative=relative, constraints=constraints)
-    cost = cost_view(
-        fleet, bound, objective, marks, target_gap=target_gap, constraints=constraints, basis=basis
+    surface = surface_around(
+        fleet, bound, objective, chosen.pair, target_gap=target_gap, constraints=constraints
     )
-    return frontier, cost
+    basis = plan.unit if prices else _weight(energy_weight)
+    frontier = frontier_panel(points, marks, relative=relative, constraints=constraints)
+    costs = cost_panels(surface, marks, constraints, basis=basis)
+    return Figure(
+        title=_title(marks[0], len(fleet), relative),
+        rows=((frontier, *costs),),
+        size=(11.0, 4.6),
+        note=frontier_note([*points, marks[0]], relative),
+    )
 
 
 def _marks(plan: Plan, chosen: Prediction) -> list[Mark]:
@@ -129,7 +101,7 @@ def _title(chosen: Mark, num_clients: int, relative: bool | str) -> str:
     clients = f"{chosen.clients_per_round:,} of {num_clients:,} clients per round"
     steps = f"{chosen.local_steps:,} local step{'' if chosen.local_steps == 1 else 's'}"
     of_what = {"": "", DESCENT: " (pilots' descent)"}.get(str(relative or ""), " (relative)")
-    return f"{clients}, {steps}: {totals(chosen)}{of_what}"
+    return f"{clients}, {steps}: {totals(chosen.time_s, chosen.energy_j)}{of_what}"
 
 
 def _weight(energy_weight: float | None) -> str:

@@ -1,13 +1,19 @@
-"""Drawing and saving: one call for every figure, and files that are whole or not there."""
+"""Drawing and saving: for print, for the screen, for a page; files are whole or not there."""
 
 from __future__ import annotations
 
+import base64
 import html
 import io
+from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fedplan.atomic import check_target, draft_of
+from fedplan.errors import FedplanError
+from fedplan.figures.for_screen import traces_and_layout
+from fedplan.strictjson import to_json
 
 if TYPE_CHECKING:
     import os
@@ -30,9 +36,9 @@ def draw_print(data: Figure) -> Paper:
 
 def draw_screen(data: Figure) -> Any:
     """The figure for the screen, as a plotly figure."""
-    from fedplan.figures import for_screen
+    from plotly.graph_objects import Figure as Screen
 
-    return for_screen.draw(data)
+    return Screen(traces_and_layout(data))
 
 
 def save_figure(data: Figure, path: str | os.PathLike[str]) -> None:
@@ -41,7 +47,8 @@ def save_figure(data: Figure, path: str | os.PathLike[str]) -> None:
     The same data gives the same file. An .html is complete in itself: it works offline.
     """
     check_path(path)
-    content = rendered(data, Path(path).suffix.lower())
+    suffix = Path(path).suffix.lower()
+    content = _html(data) if suffix == ".html" else _printed(data, suffix)
     with draft_of(path, SUFFIXES) as draft:
         draft.write_bytes(content)
 
@@ -51,10 +58,42 @@ def check_path(path: str | os.PathLike[str]) -> None:
     check_target(path, SUFFIXES)
 
 
-def rendered(data: Figure, suffix: str) -> bytes:
-    """What a file of this ending holds."""
-    if suffix == ".html":
-        return _html(data)
+def still_image(data: Figure) -> str:
+    """The figure for print as the address of an image that holds it all: an SVG.
+
+    The figure's title and note are left out: a page has them in words.
+    """
+    drawn = _printed(_bare(data), ".svg")
+    return f"data:image/svg+xml;base64,{base64.b64encode(drawn).decode()}"
+
+
+def screen_json(data: Figure) -> str:
+    """The figure for the screen as plotly's JSON, fit to stand in a script element of a page."""
+    drawn = to_json(traces_and_layout(_bare(data)))
+    return drawn.replace("<", "\\u003c")  # no text in it ends the element
+
+
+def page_figure(data: Figure) -> dict[str, Any]:
+    """The figure for the screen as lists and numbers, for a page with many that has plotly.js.
+
+    Panels have no titles: the page has them in words.
+    """
+    rows = tuple(tuple(replace(panel, title="") for panel in row) for row in data.rows)
+    bare = replace(data, title="", note="", rows=rows)
+    return traces_and_layout(bare, compact=True)
+
+
+def plotly_script() -> Path:
+    """Where plotly's own JavaScript is: it comes with the package, and nothing is fetched."""
+    spec = find_spec("plotly")
+    if spec is not None and spec.origin is not None:
+        path = Path(spec.origin).parent / "package_data" / "plotly.min.js"
+        if path.is_file():
+            return path
+    raise FedplanError("plotly's plotly.min.js is not there. Type: pip install --force plotly")
+
+
+def _printed(data: Figure, suffix: str) -> bytes:
     from fedplan.figures import for_print
 
     buffer = io.BytesIO()
@@ -73,3 +112,10 @@ def _html(data: Figure) -> bytes:
     )
     head = f"<head><title>fedplan: {html.escape(data.title)}</title>"
     return page.replace("<head>", head, 1).encode()
+
+
+def _bare(data: Figure) -> Figure:
+    rows = data.rows
+    if len(data.panels) == 1:  # then its title is the figure's
+        rows = ((replace(data.panels[0], title=""),),)
+    return replace(data, title="", note="", rows=rows)

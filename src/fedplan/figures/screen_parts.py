@@ -1,4 +1,4 @@
-"""Every kind of part for the screen, as the traces, texts and shapes that plotly draws."""
+"""Every kind of part for the screen, as the traces and texts that plotly draws."""
 
 from __future__ import annotations
 
@@ -8,20 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedplan.figures.labels import screen_position
-from fedplan.figures.spec import (
-    Bars,
-    Cells,
-    Contours,
-    Interval,
-    Line,
-    Part,
-    Points,
-    Shaded,
-    Texts,
-)
-from fedplan.figures.style import DARK_FROM, GREY, HEAT, INK, VERMILLION
-from fedplan.figures.units import Axis
+from fedplan.figures.spec import STEP, Boxes, Line, Map, Part, Points, Shaded, Texts
+from fedplan.figures.style import GREY
+from fedplan.figures.units import Axis, few_digits
 
 if TYPE_CHECKING:
     from fedplan.core.fleet import FloatArray
@@ -29,8 +18,9 @@ if TYPE_CHECKING:
 
 Trace = dict[str, Any]
 
+CLEAR = "rgba(0,0,0,0)"
 _LARGER = 1.35  # a marker on the screen, over one in print
-_SMALL = 6.0  # markers below need no white rim to be told from what is behind
+_SMALL_MARKER = 6.0  # it needs no white rim to be told from what is behind
 
 
 def traces_of(panel: Panel, part: Part) -> list[Trace]:
@@ -39,37 +29,26 @@ def traces_of(panel: Panel, part: Part) -> list[Trace]:
     return [] if draw is None else [*_bands(panel, part), draw(panel, part)]
 
 
-def notes_of(panel: Panel, part: Part) -> list[Trace]:
-    """Texts that plotly writes over the traces."""
-    if isinstance(part, Cells):
-        return _cell_texts(part)
-    if not isinstance(part, Texts):
-        return []
-    shift = {"right": (8, 0), "above": (8, 10), "center": (0, 0)}[part.side]
+def notes_of(panel: Panel) -> list[Trace]:
+    """Texts, which plotly writes over the traces."""
     return [
         {
             "x": _place(panel.x, x),
             "y": _place(panel.y, y),
             "text": html_lines(f"<b>{text}</b>" if part.bold else text),
             "showarrow": False,
-            "xanchor": "center" if part.side == "center" else "left",
-            "xshift": shift[0],
-            "yshift": shift[1],
+            "xanchor": {1: "left", 0: "center", -1: "right"}[np.sign(part.side[0])],
+            "yanchor": {1: "bottom", 0: "middle", -1: "top"}[np.sign(part.side[1])],
+            "xshift": float(STEP[0] * part.side[0]),
+            "yshift": float(STEP[1] * part.side[1]),
             "align": "left",
             "font": {"size": 12, "color": part.colour},
         }
+        for part in panel.parts
+        if isinstance(part, Texts)
         for x, y, text in zip(part.x.tolist(), part.y.tolist(), part.texts, strict=True)
         if text
     ]
-
-
-def shapes_of(part: Part) -> list[Trace]:
-    """Frames that plotly draws over the traces."""
-    if not isinstance(part, Cells) or part.framed is None:
-        return []
-    row, column = part.framed
-    corners = {"x0": column - 0.5, "x1": column + 0.5, "y0": row - 0.5, "y1": row + 0.5}
-    return [{"type": "rect", **corners, "line": {"color": VERMILLION, "width": 3}}]
 
 
 def html_lines(text: str) -> str:
@@ -83,11 +62,16 @@ def _place(axis: Axis | Categories, value: float) -> float:
     return math.log10(shown) if isinstance(axis, Axis) and axis.log else shown
 
 
-def _shown(panel: Panel, x: FloatArray, y: FloatArray) -> dict[str, Any]:
-    return {"x": x / panel.x.unit.size, "y": y / panel.y.unit.size}
+def _numbers(values: FloatArray) -> list[float | None]:
+    """Few digits, and nothing where there is no number."""
+    return [None if math.isnan(value) else few_digits(value) for value in values.tolist()]
 
 
-def _hover(panel: Panel, part: Part) -> dict[str, Any]:
+def _shown(panel: Panel, x: FloatArray, y: FloatArray) -> Trace:
+    return {"x": _numbers(x / panel.x.unit.size), "y": _numbers(y / panel.y.unit.size)}
+
+
+def _hover(panel: Panel, part: Part) -> Trace:
     if not part.hover:
         return {"hoverinfo": "skip"}
     if isinstance(part.hover, tuple):
@@ -113,8 +97,8 @@ def _line(panel: Panel, part: Line) -> Trace:
         line["marker"] = {"symbol": part.look.symbol, "opacity": 1.0, "size": sizes}
     if part.spread == "bars" and part.low.size:
         up = panel.y.unit.size
-        around = {"array": (part.high - part.y) / up, "arrayminus": (part.y - part.low) / up}
-        line["error_y"] = {"type": "data", **around, "thickness": 1.2}
+        above, below = _numbers((part.high - part.y) / up), _numbers((part.y - part.low) / up)
+        line["error_y"] = {"type": "data", "array": above, "arrayminus": below, "thickness": 1.2}
     return line if part.x.size else line | {"x": [None], "y": [None]}  # to be in the legend
 
 
@@ -133,8 +117,10 @@ def _bands(panel: Panel, part: Part) -> list[Trace]:
 
 def _points(panel: Panel, part: Points) -> Trace:
     look = part.look
-    has_rim = not (part.hollow or look.symbol == "line-ns" or look.size < _SMALL)
-    trace = {
+    is_stroke = look.symbol == "line-ns"
+    has_rim = not (part.hollow or is_stroke or look.size < _SMALL_MARKER)
+    rim = {"color": "white" if has_rim else look.colour, "width": 3 if is_stroke else 1}
+    return {
         "type": "scatter",
         **_shown(panel, part.x, part.y),
         "mode": "markers",
@@ -142,94 +128,60 @@ def _points(panel: Panel, part: Points) -> Trace:
             "symbol": look.symbol,
             "size": _LARGER * look.size,
             "color": "white" if part.hollow else look.colour,
-            "line": {
-                "color": "white" if has_rim else look.colour,
-                "width": 3 if look.symbol == "line-ns" else 1,
-            },
+            "opacity": 1.0,
+            "line": rim,
         },
         "cliponaxis": False,
-        **_hover(panel, part),
-    }
-    if part.label == part.name != "":  # what else a label says is in the legend
-        text = html_lines(f"<b>{part.label}</b>" if part.bold else part.label)
-        texts = [text] + [""] * (part.x.size - 1)
-        trace |= {
-            "mode": "markers+text",
-            "text": texts,
-            "textposition": screen_position(panel, part),
-        }
-    return trace
-
-
-def _interval(panel: Panel, part: Interval) -> Trace:
-    symbols = ["line-ns", "triangle-right" if part.goes_on else "line-ns"]
-    widths = [2, 0 if part.goes_on else 2]
-    return {
-        "type": "scatter",
-        **_shown(panel, np.array([part.low, part.high]), np.full(2, part.at)),
-        "mode": "lines+markers",
-        "line": {"color": part.colour, "width": 1.35 * part.width},
-        "marker": {
-            "symbol": symbols,
-            "size": 12,
-            "color": part.colour,
-            "opacity": 1.0,
-            "line": {"color": part.colour, "width": widths},
-        },
+        **({"customdata": [list(key) for key in part.keys]} if part.keys else {}),
         **_hover(panel, part),
     }
 
 
-def _bars(panel: Panel, part: Bars) -> Trace:
-    start, end = part.start / panel.x.unit.size, part.end / panel.x.unit.size
+def _boxes(panel: Panel, part: Boxes) -> Trace:
+    corner = _shown(panel, part.left, part.bottom)
+    size = _shown(panel, part.right - part.left, part.top - part.bottom)
+    one_or_each = [part.colours] * part.left.size if isinstance(part.colours, str) else part.colours
     return {
         "type": "bar",
-        "orientation": "h",
-        "y": part.at,
-        "base": start,
-        "x": end - start,
-        "width": part.thickness,
+        "x": corner["x"],
+        "offset": 0,
+        "width": size["x"],
+        "base": corner["y"],
+        "y": size["y"],
         "marker": {
-            "color": part.colour,
-            "line": {"color": part.edge or part.colour, "width": 1.5 if part.edge else 0},
+            "color": [colour or CLEAR for colour in one_or_each],
+            "line": {"color": part.edge or CLEAR, "width": part.edge_width if part.edge else 0},
             "pattern": {"shape": "/" if part.hatched else "", "fgcolor": GREY},
         },
         **_hover(panel, part),
     }
 
 
-def _contours(panel: Panel, part: Contours) -> Trace:
-    count, last = len(part.levels), max(len(part.levels), 1)
+def _map(panel: Panel, part: Map) -> Trace:
+    count, last = len(part.colours) - 1, max(len(part.colours) - 1, 1)
     colours = part.colours if count else part.colours * 2
-    hover = _hover(panel, part)["hovertemplate"].replace("<extra>", "<br>%{text}<extra>")
+    value = f"<br>{part.quantity} %{{customdata:+.1%}}<extra>"
     return {
         "type": "contour",
-        "x": part.x.round(3),
-        "y": part.y.round(3),
-        "z": part.steps.round(3),
-        "text": part.texts,
-        "hovertemplate": hover,
+        "x": part.x.round(3).tolist(),
+        "y": part.y.round(3).tolist(),
+        "z": part.steps.round(2).tolist(),
+        "customdata": part.values.round(3).tolist(),
+        "hovertemplate": _hover(panel, part)["hovertemplate"].replace("<extra>", value),
         "contours": {"start": 0, "end": max(count - 1, 0), "size": 1, "coloring": "fill"},
         # plotly gives the i-th of n + 1 fills the colour at i / n
         "colorscale": [[rank / last, colour] for rank, colour in enumerate(colours)],
         "line": {"color": GREY, "width": 1},
-        "colorbar": {
-            "title": {"text": part.quantity},
-            "outlinewidth": 1,
-            "outlinecolor": GREY,
-            "tickvals": list(range(count)),
-            "ticktext": part.levels,
-        },
-        "showscale": bool(count),
+        "showscale": False,
     }
 
 
 def _shaded(_: Panel, part: Shaded) -> Trace:
     return {
         "type": "contour",
-        "x": part.x,
-        "y": part.y,
-        "z": (~part.inside).astype(float),
+        "x": part.x.tolist(),
+        "y": part.y.tolist(),
+        "z": (~part.inside).astype(int).tolist(),
         "contours": {"type": "constraint", "operation": ">", "value": 0.5},  # shades the rest
         "fillcolor": "rgba(60, 60, 60, 0.35)",
         "line": {"color": GREY, "width": 1},
@@ -237,46 +189,10 @@ def _shaded(_: Panel, part: Shaded) -> Trace:
     }
 
 
-def _cells(_: Panel, part: Cells) -> Trace:
-    return {
-        "type": "heatmap",
-        "z": [[None if math.isnan(shade) else round(shade, 4) for shade in r] for r in part.shades],
-        "zmin": 0,
-        "zmax": 1,
-        "xgap": 2,
-        "ygap": 2,
-        "colorscale": [[place / (len(HEAT) - 1), colour] for place, colour in enumerate(HEAT)],
-        "showscale": bool(part.scale),
-        "colorbar": {
-            "tickvals": [shade for shade, _ in part.scale],
-            "ticktext": [text for _, text in part.scale],
-        },
-        "customdata": [[html_lines(text) for text in row] for row in part.hovers],
-        "hovertemplate": "%{customdata}<extra></extra>",
-        "hoverongaps": True,
-    }
-
-
-def _cell_texts(part: Cells) -> list[Trace]:
-    return [
-        {
-            "x": int(column),
-            "y": int(row),
-            "text": part.texts[row][column],
-            "showarrow": False,
-            "font": {"color": "white" if part.shades[row, column] > DARK_FROM else INK, "size": 13},
-        }
-        for row, column in np.ndindex(part.shades.shape)
-        if part.texts[row][column]
-    ]
-
-
 _DRAW: dict[type[Part], Callable[..., Trace]] = {
     Line: _line,
     Points: _points,
-    Interval: _interval,
-    Bars: _bars,
-    Contours: _contours,
+    Boxes: _boxes,
+    Map: _map,
     Shaded: _shaded,
-    Cells: _cells,
 }

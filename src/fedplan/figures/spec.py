@@ -15,14 +15,17 @@ from fedplan.figures.style import BLUE, GREY, INK, Look
 from fedplan.figures.units import NO_UNIT, Axis, Unit
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike, NDArray
 
     from fedplan.core.fleet import FloatArray
 
 Dash = Literal["solid", "dash", "dot"]
-Legend = Literal["shared", "inside", "below"]
-Side = Literal["right", "above", "center"]
+Side = tuple[int, int]  # steps from a place to its text: (1, 0) to the right, (0, 1) above
 
+STEP = np.array([8.0, 6.0])  # points or pixels
+NOTHING = np.empty(0)
 _MOST_NAMES = 16  # along x, before they run into each other
 
 
@@ -30,14 +33,13 @@ _MOST_NAMES = 16  # along x, before they run into each other
 class Part:
     """What all parts have.
 
-    name : what a legend calls it; nothing there where it is empty, and one entry for equal names.
-    group : the name of another part that is switched on and off along with it.
+    name : what a legend calls it; nothing there where it is empty, and one entry, that of the
+        first, for equal names.
     hover : what the screen says under the pointer, "{x}" and "{y}" being the numbers there; one
         text, or one for each point.
     """
 
     name: str = ""
-    group: str = ""
     layer: int = 0
     hover: str | tuple[str, ...] = ""
 
@@ -57,49 +59,34 @@ class Line(Part):
     dash: Dash = "solid"
     look: Look | None = None
     every: int = 1
-    low: FloatArray = field(default_factory=lambda: np.empty(0))
-    high: FloatArray = field(default_factory=lambda: np.empty(0))
+    low: FloatArray = field(default_factory=lambda: NOTHING)
+    high: FloatArray = field(default_factory=lambda: NOTHING)
     spread: Literal["band", "bars"] = "band"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Points(Part):
-    """Markers, drawn whole at the edge of a panel too; `label` is written beside the first.
-
-    A label that is the name makes a legend needless; another one goes with the name.
-    """
+    """Markers, drawn whole at the edge of a panel too; `keys` tell a page which one was clicked."""
 
     x: FloatArray
     y: FloatArray
     look: Look
     hollow: bool = False
-    label: str = ""
-    bold: bool = False
+    keys: tuple[tuple[int, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Interval(Part):
-    """From `low` to `high` along x at a place of y; an arrow where it goes on beyond."""
+class Boxes(Part):
+    """Rectangles: bars, rounds, cells; `colours` is one for all or one for each, "" for none."""
 
-    low: float
-    high: float
-    at: float
-    colour: str = BLUE
-    width: float = 2.2
-    goes_on: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Bars(Part):
-    """Bars along x, each from its start to its end, at rows of y."""
-
-    at: FloatArray
-    start: FloatArray
-    end: FloatArray
-    colour: str = BLUE
+    left: FloatArray
+    right: FloatArray
+    bottom: FloatArray
+    top: FloatArray
+    colours: str | tuple[str, ...] = BLUE
     edge: str = ""
+    edge_width: float = 1.2
     hatched: bool = False
-    thickness: float = 0.55
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -109,24 +96,23 @@ class Texts(Part):
     x: FloatArray
     y: FloatArray
     texts: tuple[str, ...]
-    side: Side = "right"
+    side: Side = (1, 0)
     colour: str = INK
     bold: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Contours(Part):
-    """A map of what a number is over x and y, one row for each y.
+class Map(Part):
+    """A map of a quantity over x and y, one row for each y.
 
-    steps : the number on a scale where level i is i; there is a colour between and around levels.
-    texts : what the number is, at every place.
+    steps : the quantity on a scale where level i is i: `colours` are those between the levels.
+    values : what it is, as a share: the screen says it under the pointer.
     """
 
     x: FloatArray
     y: FloatArray
     steps: FloatArray
-    texts: tuple[tuple[str, ...], ...]
-    levels: tuple[str, ...]
+    values: FloatArray
     colours: tuple[str, ...]
     quantity: str
 
@@ -138,24 +124,6 @@ class Shaded(Part):
     x: FloatArray
     y: FloatArray
     inside: NDArray[np.bool_]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Cells(Part):
-    """A heat map of cells between categories, one row for each of y's.
-
-    shades : 0 (light) to 1 (dark), or NaN where there is none.
-    hatched : which cells are; `name` explains them.
-    framed : the row and column of the cell to look at first.
-    scale : some shades, with what they stand for.
-    """
-
-    shades: FloatArray
-    texts: tuple[tuple[str, ...], ...]
-    hovers: tuple[tuple[str, ...], ...]
-    hatched: NDArray[np.bool_]
-    framed: tuple[int, int] | None
-    scale: tuple[tuple[float, str], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,8 +156,9 @@ class Categories:
 class Panel:
     """Parts on two axes.
 
-    legend : whether names are explained below all panels, within this one, or below it.
+    own_legend : whether names are explained within this panel, not below all of them.
     shares_y : whether y is that of the panel to the left, and not written again.
+    y_at_right : whether y is written to the right of the panel.
     width, height : relative to the other panels; the height is in inches where it stands alone.
     name : by which a page finds it.
     words : what there is to see, for those who cannot.
@@ -199,8 +168,9 @@ class Panel:
     y: Axis | Categories
     parts: tuple[Part, ...]
     title: str = ""
-    legend: Legend = "shared"
+    own_legend: bool = False
     shares_y: bool = False
+    y_at_right: bool = False
     width: float = 1.0
     height: float = 4.2
     name: str = ""
@@ -210,14 +180,6 @@ class Panel:
     def lines(self) -> tuple[Line, ...]:
         """The lines that have a name."""
         return tuple(part for part in self.parts if isinstance(part, Line) and part.name)
-
-    @property
-    def has_scale(self) -> bool:
-        """Whether a bar of colours stands beside it."""
-        return any(
-            (isinstance(part, Contours) and part.levels) or (isinstance(part, Cells) and part.scale)
-            for part in self.parts
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -240,16 +202,14 @@ def spot(x: float, y: float, look: Look, **words: Any) -> Points:
     return Points(x=np.array([x]), y=np.array([y]), look=look, layer=look.layer, **words)
 
 
-def bar(row: int, end: float, colour: str, **style: Any) -> Bars:
-    """One bar from 0 on."""
-    at, start = np.array([float(row)]), np.zeros(1)
-    return Bars(at=at, start=start, end=np.array([float(end)]), colour=colour, **style)
-
-
-def alone(panel: Panel) -> Figure:
-    """One panel as a figure of its own."""
-    shown = replace(panel, shares_y=False)
-    return Figure(title=panel.title, rows=((shown,),), size=(7.4, panel.height))
+def bars(
+    rows: ArrayLike, end: FloatArray, start: ArrayLike = 0.0, thickness: float = 0.55, **style: Any
+) -> Boxes:
+    """Bars along x at rows of y."""
+    at = np.asarray(rows, dtype=np.float64)
+    left = np.broadcast_to(np.asarray(start, dtype=np.float64), end.shape)
+    half = thickness / 2
+    return Boxes(left=left, right=end, bottom=at - half, top=at + half, **style)
 
 
 def rule(
@@ -261,3 +221,50 @@ def rule(
         for place in (x, y)
     )
     return Line(x=xs, y=ys, colour=GREY, width=1.4, dash=dash, name=name, layer=-1)
+
+
+def interval(
+    low: float,
+    high: float,
+    at: float,
+    colour: str = BLUE,
+    *,
+    width: float = 2.2,
+    goes_on: bool = False,
+    **words: Any,
+) -> tuple[Part, ...]:
+    """From `low` to `high` along x at a place of y; an arrow where it goes on beyond."""
+    x, y = np.array([low, high]), np.full(2, at)
+    cap, arrow = (
+        Look(colour=colour, symbol=one, size=9.0) for one in ("line-ns", "triangle-right")
+    )
+    line, caps = Line(x=x, y=y, colour=colour, width=width, **words), slice(1 if goes_on else 2)
+    ends = Points(x=x[caps], y=y[caps], look=cap, **words)
+    beyond = Points(x=x[1:], y=y[1:], look=arrow, **words)
+    return (line, ends, beyond) if goes_on else (line, ends)
+
+
+def scale_panel(axis: Axis | Categories, colours: Sequence[str]) -> Panel:
+    """The strip beside a map that says what its colours mean.
+
+    On an axis of names each one stands where a colour ends and the next begins; on another the
+    colours are evenly spread from its lower end to its upper one.
+    """
+    if isinstance(axis, Categories):
+        edges = np.arange(-1.0, len(colours))
+    elif axis.log:
+        edges = np.geomspace(*axis.ends, len(colours) + 1)
+    else:
+        edges = np.linspace(*axis.ends, len(colours) + 1)
+    nowhere = Categories(names=("",), upward=True)
+    ends = np.tile(nowhere.ends, (len(colours), 1)).T
+    strip = Boxes(
+        left=ends[0], right=ends[1], bottom=edges[:-1], top=edges[1:], colours=tuple(colours)
+    )
+    return Panel(x=nowhere, y=axis, parts=(strip,), width=0.06, y_at_right=True)
+
+
+def alone(panel: Panel) -> Figure:
+    """One panel as a figure of its own."""
+    shown = replace(panel, shares_y=False)
+    return Figure(title=panel.title, rows=((shown,),), size=(7.4, panel.height))

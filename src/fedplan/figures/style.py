@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -26,7 +26,7 @@ class Look:
     layer: int = 6
 
 
-_BY_ROLE = {
+BY_ROLE = {
     "chosen": Look(colour=VERMILLION, symbol="star", size=17.0, layer=7),
     "paper": Look(colour=PURPLE, symbol="square", size=8.5),
     "lowest": Look(colour=BLACK, symbol="cross", size=8.0, layer=8),
@@ -48,6 +48,7 @@ _METHODS = {
 
 # Viridis without its yellow, which is lost on white: for an ordered series, such as K.
 _SERIES = ("#440154", "#414487", "#2A788E", "#22A884", "#7AD151")
+_UNORDERED = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY)
 _SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down")
 
 # Contours of extra cost. Negative ones show only where the plan is not the cheapest setting:
@@ -77,7 +78,7 @@ def looks(marks: Sequence[Mark]) -> list[Look]:
             found.append(_OTHERS[others % len(_OTHERS)])
             others += 1
         else:
-            found.append(_BY_ROLE[mark.role])
+            found.append(BY_ROLE[mark.role])
     return found
 
 
@@ -90,12 +91,17 @@ def series_looks(clients: Iterable[int]) -> dict[int, Look]:
     ordered = sorted(set(clients))
     return {
         k: Look(
-            colour=_between(place / max(len(ordered) - 1, 1)),
+            colour=between(_SERIES, place / max(len(ordered) - 1, 1)),
             symbol=_SHAPES[place % len(_SHAPES)],
             size=8.5,
         )
         for place, k in enumerate(ordered)
     }
+
+
+def group_colours(count: int) -> list[str]:
+    """A colour for each of so many groups, from bright, the fastest, to dark."""
+    return [look.colour for look in reversed(series_looks(range(count)).values())]
 
 
 def line_looks(names: Sequence[str]) -> dict[str, Look]:
@@ -109,11 +115,22 @@ def line_looks(names: Sequence[str]) -> dict[str, Look]:
     return {name: _METHODS.get(name) or series[rest.index(name)] for name in names}
 
 
-def _between(share: float) -> str:
-    """The colour at a share, 0 to 1, of the way through `_SERIES`."""
-    position = share * (len(_SERIES) - 1)
-    low = min(int(position), len(_SERIES) - 2)
-    ends = ([int(colour[i : i + 2], 16) for i in (1, 3, 5)] for colour in _SERIES[low : low + 2])
+def run_looks(count: int) -> list[tuple[str, Literal["solid", "dash", "dot"]]]:
+    """A colour and a dash for each of so many lines that have no order."""
+    dashes: tuple[Literal["solid", "dash", "dot"], ...] = ("solid", "dash", "dot")
+    every = [(colour, dash) for dash in dashes for colour in _UNORDERED]
+    return [every[place % len(every)] for place in range(count)]
+
+
+def between(colours: Sequence[str], share: float) -> str:
+    """The colour at a share, 0 to 1, of the way through some.
+
+    >>> between(["#000000", "#FF0000", "#FFFFFF"], 0.75)
+    '#FF8080'
+    """
+    position = share * (len(colours) - 1)
+    low = min(int(position), len(colours) - 2)
+    ends = ([int(colour[i : i + 2], 16) for i in (1, 3, 5)] for colour in colours[low : low + 2])
     mixed = (round(a + (b - a) * (position - low)) for a, b in zip(*ends, strict=True))
     return "#" + "".join(f"{part:02X}" for part in mixed)
 

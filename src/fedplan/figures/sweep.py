@@ -3,33 +3,26 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from itertools import compress
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fedplan.errors import InputError
-from fedplan.figures.spec import Categories, Cells, Figure, Panel
-from fedplan.figures.units import number
+from fedplan.figures.spec import Boxes, Categories, Figure, Panel, Part, Texts, scale_panel
+from fedplan.figures.style import DARK_FROM, HEAT, INK, VERMILLION, between
+from fedplan.figures.units import NO_UNIT, Axis, ratio_label
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from fedplan.core.fleet import FloatArray
 
-_TICKS = (1.1, 1.2, 1.5, 2.0, 3.0, 5.0, 10.0)
-_BETWEEN_TICKS = 0.07  # of the bar of shades, or the texts beside it overlap
 _MOST_LABELS = 16  # values along an axis up to which there is room for numbers in the cells
-
-
-def ratio_label(ratio: float) -> str:
-    """A cost ratio short enough for a cell.
-
-    >>> ratio_label(1.262), ratio_label(0.97), ratio_label(3.44), ratio_label(12.43)
-    ('+26%', '-3%', '3.4x', '12x')
-    """
-    if ratio >= 2:
-        return f"{number(round(ratio, 0 if ratio >= 10 else 1))}x"
-    return f"{round(100 * (ratio - 1)):+d}%"
+_HIGHEST = 10.0  # times the best, from which on all is equally dark
+_SHADES = 60  # of the scale
+_MISSED, _NAME = "a seed did not reach the target", "not every seed arrived"
+_INSET = 0.03  # of a cell: its frame is not cut off at the edge of the panel
 
 
 def sweep_figure_data(
@@ -51,47 +44,60 @@ def sweep_figure_data(
 
     >>> data = sweep_figure_data({(1, 5): 3.0, (1, 9): 2.0, (4, 5): math.inf}, best=(1, 9),
     ...     name="demo", reached={(4, 5): "1/2"})
-    >>> data.panels[0].parts[0].texts
-    (('+50%', 'best'), ('1/2', ''))
+    >>> data.panels[0].parts[2].texts
+    ('+50%', 'best', '1/2')
     """
     if not costs:
         raise InputError("a figure of a sweep needs at least one cell, but got none.")
-    clients = sorted({k for k, _ in costs})
-    steps = sorted({e for _, e in costs})
-    unit = 1.0 if best is None else costs[best]
-    ratio = np.full((len(clients), len(steps)), np.nan)
-    texts = np.full(ratio.shape, "", dtype=object)
-    hovers = np.full(ratio.shape, "not tried", dtype=object)
-    roomy = max(ratio.shape) <= _MOST_LABELS
-    for (k, e), cost in costs.items():
-        at = clients.index(k), steps.index(e)
-        ratio[at] = cost / unit
-        has_missed = math.isinf(cost)
-        label = (reached or {}).get((k, e), "") if has_missed else ratio_label(cost / unit)
-        words = "a seed did not reach the target" if has_missed else ratio_label(cost / unit)
-        who = f"{k:,} groups" if by_groups else f"K={k:,}"
-        hovers[at] = f"{who}, E={e:,}\n{words}"
-        texts[at] = ("best" if (k, e) == best else label) if roomy else ""
-    top = float(np.clip(ratio[np.isfinite(ratio)].max(initial=2.0), 2.0, 10.0))
-    cells = Cells(
-        shades=_shades(ratio, top),
-        texts=tuple(map(tuple, texts)),
-        hovers=tuple(map(tuple, hovers)),
-        hatched=np.isinf(ratio),
-        framed=None if best is None else (clients.index(best[0]), steps.index(best[1])),
-        scale=() if best is None else _scale(ratio, top),
-        name="not every seed arrived",
-    )
-    rows, columns = ratio.shape
+    clients, steps = sorted({k for k, _ in costs}), sorted({e for _, e in costs})
+    ratio = np.array([*costs.values()]) / (1.0 if best is None else costs[best])
+    places = np.array([(steps.index(e), clients.index(k)) for k, e in costs], dtype=np.float64)
+    arrived = np.isfinite(ratio)
+    top = float(np.clip(ratio[arrived].max(initial=2.0), 2.0, _HIGHEST))
+    with np.errstate(divide="ignore"):  # what costs nothing is as light as the best
+        shades = np.clip(np.log(ratio) / math.log(top), 0.0, 1.0)
+    words = [ratio_label(one) if math.isfinite(one) else _MISSED for one in ratio.tolist()]
+    who = [f"{k:,} groups" if by_groups else f"K={k:,}" for k, _ in costs]
+    hovers = [f"{a}, E={e:,}\n{b}" for a, (_, e), b in zip(who, costs, words, strict=True)]
+    parts: list[Part] = [
+        _boxes(
+            places[arrived],
+            colours=tuple(between(HEAT, shade) for shade in shades[arrived]),
+            edge="white",
+            hover=tuple(compress(hovers, arrived)),
+        )
+    ]
+    if not arrived.all():
+        missed = tuple(compress(hovers, ~arrived))
+        parts.append(
+            _boxes(places[~arrived], colours="white", hatched=True, name=_NAME, hover=missed)
+        )
+    if max(len(clients), len(steps)) <= _MOST_LABELS:
+        is_dark = arrived & (shades > DARK_FROM)
+        texts = [
+            "best" if setting == best else (reached or {}).get(setting, "") if at == _MISSED else at
+            for setting, at in zip(costs, words, strict=True)
+        ]
+        for chosen, colour in ((~is_dark, INK), (is_dark, "white")):
+            x, y = places[chosen].T
+            said = tuple(compress(texts, chosen))
+            parts.append(Texts(x=x, y=y, texts=said, side=(0, 0), colour=colour, layer=2))
+    if best is not None:
+        frame = places[[*costs].index(best)][None]
+        style: dict[str, Any] = {"colours": "", "edge": VERMILLION, "edge_width": 2.4}
+        parts.append(_boxes(frame, _INSET, **style, layer=1))
     panel = Panel(
         x=_values("local steps E", steps),
         y=_values("groups that take turns" if by_groups else "clients per round K", clients),
-        parts=(cells,),
+        parts=tuple(parts),
     )
+    scale = Axis(label="cost / the best", unit=NO_UNIT, log=True, low=1.0, high=top)
+    strip = scale_panel(scale, [between(HEAT, share) for share in np.linspace(0, 1, _SHADES)])
+    width, height = 2.8 + 0.72 * len(steps), 2.0 + 0.46 * len(clients)
     return Figure(
         title=f"{name}: mean cost against the best",
-        rows=((panel,),),
-        size=(min(max(2.8 + 0.72 * columns, 6.5), 13.0), min(max(2.0 + 0.46 * rows, 3.6), 9.5)),
+        rows=((panel,) if best is None else (panel, strip),),
+        size=(min(max(width, 6.5), 13.0), min(max(height, 3.6), 9.5)),
         note=note,
     )
 
@@ -100,19 +106,9 @@ def _values(label: str, values: Sequence[int]) -> Categories:
     return Categories(names=tuple(f"{value:,}" for value in values), label=label, upward=True)
 
 
-def _shades(ratio: FloatArray, top: float) -> FloatArray:
-    """How dark each cell is, 0 (as cheap as the best) to 1, by the log of the ratio; or NaN."""
-    with np.errstate(invalid="ignore"):
-        shade = np.clip(np.log(ratio) / math.log(top), 0.0, 1.0)
-    return np.where(np.isfinite(ratio), shade, np.nan)
-
-
-def _scale(ratio: FloatArray, top: float) -> tuple[tuple[float, str], ...]:
-    """Shades with what they stand for; from `top` on all is equally dark."""
-    found = [(0.0, "same cost")]
-    for tick in _TICKS:
-        shade = math.log(tick) / math.log(top)
-        if found[-1][0] + _BETWEEN_TICKS <= shade <= 1 - _BETWEEN_TICKS:
-            found.append((shade, ratio_label(tick)))
-    has_above = (ratio[np.isfinite(ratio)] > top).any()
-    return (*found, (1.0, f"{ratio_label(top)} or more" if has_above else ratio_label(top)))
+def _boxes(places: FloatArray, inset: float = 0.0, **style: Any) -> Boxes:
+    columns, rows = places.T
+    half = 0.5 - inset
+    return Boxes(
+        left=columns - half, right=columns + half, bottom=rows - half, top=rows + half, **style
+    )

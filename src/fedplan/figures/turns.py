@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from fedplan.errors import InputError
-from fedplan.figures.spec import Bars, Categories, Figure, Line, Panel, Part, Texts, bar
-from fedplan.figures.style import GREY, series_looks
+from fedplan.figures.spec import Boxes, Categories, Figure, Line, Panel, Texts, bars
+from fedplan.figures.style import GREY, group_colours
 from fedplan.figures.turn_bills import TurnBill, bill_panels, broken
-from fedplan.figures.units import NO_UNIT, Unit, bar_axis, quantity, time_unit
+from fedplan.figures.units import NO_UNIT, Unit, bar_axis, quantity, seconds, time_unit
 from fedplan.participation.turns import order_of_turns
 
 if TYPE_CHECKING:
@@ -104,19 +104,8 @@ def plan_turns_data(plan: Plan, *, narrow: bool = False) -> Figure:
     if plan.prediction is None or not plan.groups:
         raise InputError("a figure of turns is for a plan by turns, and this one is not.")
     order = first_turns(plan)
-    settings = {"in turns": plan.prediction} | {
-        other.name: other.prediction for other in plan.alternatives
-    }
-    bills = [
-        TurnBill(
-            name=name,
-            rounds=one.expected_rounds,
-            time_s=one.time_s,
-            energy_j=one.energy_j,
-            cost=one.cost,
-        )
-        for name, one in settings.items()
-    ]
+    priced = {"in turns": plan.prediction} | {o.name: o.prediction for o in plan.alternatives}
+    bills = [TurnBill.of(name, one.expected_rounds, one) for name, one in priced.items()]
     count = "1 group" if len(plan.groups) == 1 else f"{len(plan.groups):,} groups take turns"
     title = f"{count}; {plan.prediction.local_steps:,} local steps"
     return turns_figure_data(plan.groups, order, bills, unit=plan.unit, title=title, narrow=narrow)
@@ -162,27 +151,19 @@ def _timeline(
     starts = np.concatenate([[0.0], ends[:-1]])
     span, at = float(ends[-1]), np.array(places, dtype=np.float64)
     unit = time_unit(span)
-    parts: list[Part] = [_steps(ends, at)]
-    for row, (group, colour) in enumerate(zip(groups, group_colours(len(groups)), strict=True)):
-        own = np.flatnonzero(at == row)
-        words = (
-            f"group {row + 1}: {group.clients:,} devices, {group.data_share:.1%} of the data\n"
-            f"{quantity(group.time_s, time_unit(group.time_s))}, in {group.frequency:.1%} of rounds"
-        )
-        parts.append(
-            Bars(
-                at=at[own],
-                start=starts[own],
-                end=ends[own],
-                colour=colour,
-                edge="white",
-                thickness=_THICK,
-                hover=tuple(f"round {n + 1:,}, {words}" for n in own),
-            )
-        )
+    colours, words = group_colours(len(groups)), [_words(*one) for one in enumerate(groups, 1)]
+    rounds = bars(
+        at,
+        ends,
+        starts,
+        _THICK,
+        colours=tuple(colours[place] for place in places),
+        edge="white",
+        hover=tuple(f"round {n:,}, {words[place]}" for n, place in enumerate(places, 1)),
+    )
     length = uniform.time_s / uniform.rounds
     fits = int(span / length + 1e-9)
-    parts += _uniform_rounds(length, span, len(rows.names) - 1, uniform.name)
+    others = _uniform_rounds(length, span, len(rows.names) - 1, uniform.name)
     same = f"In the same {quantity(span, unit)}"
     title = f"{same}: {len(places)} rounds in turns, {fits} of {uniform.name}"
     return Panel(
@@ -190,7 +171,7 @@ def _timeline(
         title=title,
         x=bar_axis("time from the start", 1.005 * span, unit),
         y=rows,
-        parts=tuple(parts),
+        parts=(_steps(ends, at), rounds, others),
         width=5.0,
         height=_height(rows),
         words=f"{title}. The slower a group, the longer its rounds.",
@@ -206,25 +187,26 @@ def _steps(ends: FloatArray, at: FloatArray) -> Line:
     return Line(x=times, y=rows, colour="#B4B4B4", width=0.9, layer=-1)
 
 
-def _uniform_rounds(length: float, span: float, row: int, name: str) -> list[Bars]:
+def _words(rank: int, group: Group) -> str:
+    return (
+        f"group {rank}: {group.clients:,} devices, {group.data_share:.1%} of the data\n"
+        f"{seconds(group.time_s)}, in {group.frequency:.1%} of rounds"
+    )
+
+
+def _uniform_rounds(length: float, span: float, row: int, name: str) -> Boxes:
     """Rounds that wait for their slowest device; the one that does not end in time is pale."""
     starts = np.arange(0.0, span * (1.0 - 1e-9), length)
-    ends = np.minimum(starts + length, span)
     is_whole = starts + length <= span * (1.0 + 1e-9)
-    words = f"{name}: {quantity(length, time_unit(length))} a round on average"
-    return [
-        Bars(
-            at=np.full(int(chosen.sum()), float(row)),
-            start=starts[chosen],
-            end=ends[chosen],
-            colour=colour,
-            edge="white",
-            thickness=_THICK,
-            hover=words,
-        )
-        for chosen, colour in ((is_whole, GREY), (~is_whole, "#D2D2D2"))
-        if chosen.any()
-    ]
+    return bars(
+        np.full(starts.size, row),
+        np.minimum(starts + length, span),
+        starts,
+        _THICK,
+        colours=tuple(GREY if whole else "#D2D2D2" for whole in is_whole),
+        edge="white",
+        hover=f"{name}: {seconds(length)} a round on average",
+    )
 
 
 def _sizes(groups: Sequence[Group], rows: Categories, what: str) -> Panel:
@@ -237,20 +219,14 @@ def _sizes(groups: Sequence[Group], rows: Categories, what: str) -> Panel:
         for value, is_named in zip(values, _named(len(groups)), strict=True)
     )
     at = np.arange(len(groups), dtype=np.float64)
-    bars = [
-        bar(row, value, colour, thickness=0.5)
-        for row, (value, colour) in enumerate(zip(values, group_colours(len(groups)), strict=True))
-    ]
-    axis = bar_axis(what, _ROOM * float(values.max()), unit)
+    colours = tuple(group_colours(len(groups)))
     return Panel(
-        x=axis,
+        x=bar_axis(what, _ROOM * float(values.max()), unit),
         y=rows,
-        parts=(*bars, Texts(x=values, y=at, texts=texts)),
+        parts=(
+            bars(at, values, thickness=0.5, colours=colours),
+            Texts(x=values, y=at, texts=texts),
+        ),
         shares_y=True,
         height=_height(rows),
     )
-
-
-def group_colours(count: int) -> list[str]:
-    """A colour for each of so many groups, from bright, the fastest, to dark."""
-    return [look.colour for look in reversed(series_looks(range(count)).values())]

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from fedplan.core.objective import JOULES_PER_KWH, SECONDS_PER_HOUR
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from fedplan.core.fleet import FloatArray
 
 _LOG_FROM = 10.0  # an axis that spans more than this ratio is logarithmic
 # Other settings may widen an axis by this power of the frontier's own ratio, or by this ratio: one
@@ -83,6 +91,49 @@ def quantity(value: float, unit: Unit) -> str:
     return f"{number(value / unit.size)} {unit.name}"
 
 
+def few_digits(value: float) -> float:
+    """Enough digits for a figure, and few to send.
+
+    >>> few_digits(1 / 3)
+    0.333333
+    """
+    return float(f"{value:.6g}")
+
+
+def seconds(value: float) -> str:
+    """A duration in the unit that suits it.
+
+    >>> seconds(1237.7), seconds(9.0)
+    ('20.6 min', '9 s')
+    """
+    return quantity(value, time_unit(value))
+
+
+def joules(value: float) -> str:
+    """An energy in the unit that suits it."""
+    return quantity(value, energy_unit(value))
+
+
+def totals(time_s: float, energy_j: float) -> str:
+    """Time and energy that people can read.
+
+    >>> totals(1237.7, 213.0)
+    '20.6 min, 213 J'
+    """
+    return f"{seconds(time_s)}, {joules(energy_j)}"
+
+
+def ratio_label(ratio: float) -> str:
+    """A cost ratio short enough for a cell.
+
+    >>> ratio_label(1.262), ratio_label(0.97), ratio_label(3.44), ratio_label(12.43)
+    ('+26%', '-3%', '3.4x', '12x')
+    """
+    if ratio >= 2:
+        return f"{number(round(ratio, 0 if ratio >= 10 else 1))}x"
+    return f"{round(100 * (ratio - 1)):+d}%"
+
+
 def extra(ratio: float) -> str:
     """A cost ratio in words short enough for a legend.
 
@@ -93,7 +144,7 @@ def extra(ratio: float) -> str:
     if abs(percent) < 0.05:
         return "same cost"
     if ratio >= 3:
-        return f"{number(round(ratio, 0 if ratio >= 10 else 1))}x the cost"
+        return f"{ratio_label(ratio)} the cost"
     return f"{percent:+.0f}%" if abs(percent) >= 2 else f"{percent:+.1f}%"
 
 
@@ -130,6 +181,8 @@ class Axis:
         >>> fit_axis("loss", NO_UNIT, [0.55, 2.4], log=True).ticks
         [0.6, 0.8, 1.0, 1.5, 2.0]
         """
+        if self.all_zero:
+            return [0.0]
         if not self.log or self.high > _WITHIN_A_DECADE * self.low:
             return None
         if self.high <= _NEARLY_LINEAR * self.low:
@@ -146,33 +199,27 @@ class Axis:
         """Both ends, in seconds or joules."""
         return self.low * self.unit.size, self.high * self.unit.size
 
-    def shown(self, value: float) -> float:
-        """A value in seconds or joules, in the axis's unit."""
-        return value / self.unit.size
-
     def side(self, value: float) -> int:
         """Where a value in seconds or joules lies: -1 below the axis, 0 on it, 1 above it."""
-        return (self.shown(value) > self.high) - (self.shown(value) < self.low)
+        shown = value / self.unit.size
+        return int(shown > self.high) - int(shown < self.low)
 
     def has(self, value: float) -> bool:
         """Whether a value in seconds or joules lies on the axis."""
         return self.side(value) == 0
 
-    def share(self, value: float) -> float:
-        """How far along the axis a value in seconds or joules is: 0 at its start, 1 at its end."""
-        ends = [self.low, self.pinned(value), self.high]
-        low, at, high = (math.log(end) for end in ends) if self.log else ends
-        return (at - low) / (high - low)
+    def shares(self, values: ArrayLike) -> FloatArray:
+        """How far along the axis values in seconds or joules are: 0 at its start, 1 at its end."""
+        at = np.append(np.asarray(values, dtype=np.float64), self.ends)
+        at = np.log(at) if self.log else at
+        return np.asarray((at[:-2] - at[-2]) / (at[-1] - at[-2]))
 
     def kept(self, value: float) -> float:
         """A value in seconds or joules, moved to the edge if beyond it."""
-        return value if self.has(value) else self.pinned(value) * self.unit.size
-
-    def pinned(self, value: float) -> float:
-        """A value in seconds or joules, in the axis's unit, moved to the edge if beyond it."""
         if self.has(value):
-            return self.shown(value)
-        return _widened(self.low, self.high, -_EDGE, self.log)[self.side(value) > 0]
+            return value
+        inner = _widened(self.low, self.high, -_EDGE, self.log)
+        return inner[self.side(value) > 0] * self.unit.size
 
 
 def near(core: Sequence[float], value: float) -> bool:
@@ -203,9 +250,8 @@ def fit_axis(name: str, unit: Unit, values: Sequence[float], *, log: bool | None
         low, high = (0.9 * low, 1.1 * high) if high else (-1.0, 1.0)
     else:
         low, high = _widened(low, high, _MARGIN, log)
-    label = f"{name} ({unit.name})" if unit.name else name
     all_zero = not any(values)
-    return Axis(label=label, unit=unit, log=log, low=low, high=high, all_zero=all_zero)
+    return Axis(label=_with(name, unit), unit=unit, log=log, low=low, high=high, all_zero=all_zero)
 
 
 def count_axis(label: str, low: int, high: int, *, log: bool | None = None) -> Axis:
@@ -220,20 +266,25 @@ def count_axis(label: str, low: int, high: int, *, log: bool | None = None) -> A
     return Axis(label=label, unit=NO_UNIT, log=log, low=low - pad, high=high + pad, counts=True)
 
 
-def bar_axis(label: str, high: float, unit: Unit = NO_UNIT) -> Axis:
-    """An axis that bars start from, as long as `high` (in seconds or joules).
+def bar_axis(label: str, high: float, unit: Unit = NO_UNIT, *, counts: bool = False) -> Axis:
+    """An axis from 0 to `high` (in seconds or joules).
 
     >>> bar_axis("cost (s)", 30.0).high, bar_axis("time", 120.0, time_unit(600.0)).label
     (30.0, 'time (min)')
     """
-    label = f"{label} ({unit.name})" if unit.name else label
-    end = high / unit.size
-    return Axis(label=label, unit=unit, log=False, low=0.0, high=end or 1.0, all_zero=not end)
+    return Axis(
+        label=_with(label, unit),
+        unit=unit,
+        log=False,
+        low=0.0,
+        high=high / unit.size or 1.0,
+        counts=counts,
+        all_zero=not high,
+    )
 
 
-def round_axis(high: float) -> Axis:
-    """An axis of rounds, from 0 to somewhat past `high`."""
-    return replace(bar_axis("round", 1.02 * high), counts=True, all_zero=False)
+def _with(label: str, unit: Unit) -> str:
+    return f"{label} ({unit.name})" if unit.name else label
 
 
 def _even_ticks(low: float, high: float, *, whole: bool) -> list[float]:

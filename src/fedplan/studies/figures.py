@@ -12,7 +12,6 @@ from fedplan.figures import (
     study_figure_data,
     sweep_figure_data,
 )
-from fedplan.figures.study import Paid
 from fedplan.figures.turn_bills import bill_panels
 from fedplan.figures.turns import MOST_ROUNDS
 from fedplan.participation import Turns
@@ -52,18 +51,18 @@ def outcome_figure(experiment: Experiment, outcome: Outcome) -> Figure:
     )
 
 
-def paid_lines(outcome: Outcome) -> list[Paid]:
+def paid_lines(outcome: Outcome) -> list[TurnBill]:
     """The lines of the bill: all in, and what that is made of where pilots are part of it."""
     measured, all_in = outcome.measured, outcome.all_in
     if measured is None or all_in is None:
         return []
     if not outcome.pilots:
-        return [Paid(name="trained, all in", rounds=measured.rounds, totals=all_in)]
+        return [TurnBill.of("trained, all in", measured.rounds, all_in)]
     piloted = sum(run.num_rounds for run in outcome.pilots)
     return [
-        Paid(name="all in", rounds=piloted + measured.rounds, totals=all_in),
-        Paid(name="pilots", rounds=piloted, totals=outcome.pilots_bill),
-        Paid(name="training", rounds=measured.rounds, totals=measured.bill),
+        TurnBill.of("all in", piloted + measured.rounds, all_in),
+        TurnBill.of("pilots", piloted, outcome.pilots_bill),
+        TurnBill.of("training", measured.rounds, measured.bill),
     ]
 
 
@@ -102,14 +101,10 @@ def comparison_figure(comparison: Comparison, name: str, unit: str) -> Figure | 
     """The bill of every course that trained, the one they are held against first."""
     rows = sorted(comparison.rows, key=lambda row: row.course != comparison.against)
     bills = [
-        TurnBill(
-            name=row.course
-            if row.arrived
-            else f"{row.course} ({row.reached} of {row.seeds} arrived)",
-            rounds=row.rounds,
-            time_s=row.time_s,
-            energy_j=row.energy_j,
-            cost=row.cost,
+        TurnBill.of(
+            row.course if row.arrived else f"{row.course} ({row.reached} of {row.seeds} arrived)",
+            row.rounds,
+            row,
         )
         for row in rows
         if math.isfinite(row.cost)

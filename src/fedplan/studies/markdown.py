@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from fedplan.figures.study import Totals
+from fedplan.figures.turn_bills import Totals
 from fedplan.store.entries import current_versions
 from fedplan.studies.experiment import Experiment
 from fedplan.studies.figures import paid_lines
@@ -86,7 +86,7 @@ def _comparison(outcome: Outcome) -> str:
 
 
 def _bill(experiment: Experiment, outcome: Outcome) -> str:
-    lines: list[tuple[str, Totals]] = [(one.name, one.totals) for one in paid_lines(outcome)]
+    lines: list[tuple[str, Totals]] = [(one.name, one) for one in paid_lines(outcome)]
     if not lines and outcome.pilots:
         lines = [("all pilots", outcome.pilots_bill)]
     lines += [(f"expected: {one.name}", one.prediction) for one in outcome.alternatives]

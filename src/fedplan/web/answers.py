@@ -12,7 +12,7 @@ from fedplan.convergence.saturation import Saturation
 from fedplan.core.constraints import TOTALS
 from fedplan.core.plan import Plan
 from fedplan.core.prediction import Prediction
-from fedplan.figures.units import extra
+from fedplan.figures.units import extra, few_digits
 from fedplan.participation import uniform
 from fedplan.planning.explain import is_guess
 from fedplan.planning.making import make_plan
@@ -21,12 +21,11 @@ from fedplan.planning.predict import predict, price_setting
 from fedplan.planning.sensitivity import WhatIf, sensitivity
 from fedplan.web.copies import as_command, as_python, fleet_file
 from fedplan.web.grids import Grid
-from fedplan.web.pictures import round_number
+from fedplan.web.pictures import law_pictures, sampling_pictures
 from fedplan.web.question import Question
 from fedplan.web.rows import group_rows, setting_rows
 from fedplan.web.scales import scales_of
 from fedplan.web.state import COEFFICIENTS
-from fedplan.web.views import law_pictures, sampling_pictures
 
 
 def plan_of(question: Question) -> Plan:
@@ -153,7 +152,7 @@ def _facts(question: Question) -> dict[str, Any]:
         "num_clients": len(question.fleet),
         "entries": int(question.fleet.count.size),
         "summary": {
-            name: {key: round_number(value) for key, value in values.items()}
+            name: {key: few_digits(value) for key, value in values.items()}
             for name, values in question.devices.summary.items()
         },
     }

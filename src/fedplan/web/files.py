@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass
 from importlib.resources import files
 
-from fedplan.figures.plotly_script import plotly_script
+from fedplan.figures.save import plotly_script
 
 _TYPES = {
     "html": "text/html; charset=utf-8",

@@ -7,7 +7,7 @@ from typing import Any
 
 from fedplan.core.plan import Plan
 from fedplan.core.prediction import Prediction
-from fedplan.figures.turns import group_colours
+from fedplan.figures.style import group_colours
 from fedplan.figures.units import energy_unit, extra, number, quantity, time_unit
 from fedplan.planning.explain import how_sure
 from fedplan.planning.plans import BEST_UNIFORM

@@ -6,18 +6,18 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from fedplan.core.records import RunRecord
 from fedplan.core.setting import setting_label
 from fedplan.errors import InputError
-from fedplan.figures.units import number
+from fedplan.figures.losses import ENERGY, ROUND, TIME, compared_losses
+from fedplan.figures.save import page_figure
+from fedplan.figures.units import joules, number, seconds, totals
 from fedplan.store import ExperimentEntry, RunEntry, Store, StudyEntry
 from fedplan.store.entries import fingerprint_of
-from fedplan.web.pictures import round_number, words_of
 
 MOST_CURVES = 24
 MOST_RUNS = 500  # listed of one experiment; `fedplan show --runs` has all
+_OVER = {"rounds": ROUND, "seconds": TIME, "joules": ENERGY}
 _POINTS = 400  # of a curve; more cannot be told apart
 
 
@@ -49,12 +49,15 @@ def runs_of(url: str, experiment: str) -> dict[str, Any]:
 
 
 def curves(url: str, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """The losses of the runs asked for, against rounds, seconds and joules."""
+    """The losses of the runs asked for, against rounds, seconds or joules."""
     experiment, wanted = asked.get("experiment"), asked.get("runs")
     if not isinstance(experiment, str) or not isinstance(wanted, list):
         raise InputError("curves need an experiment, a text, and runs, a list of [K, E, seed].")
     if len(wanted) > MOST_CURVES:
         raise InputError(f"at most {MOST_CURVES} runs can be compared, but got {len(wanted)}.")
+    against = asked.get("against", "rounds")
+    if against not in _OVER:
+        raise InputError(f"against must be one of {', '.join(_OVER)}, but got {against!r}.")
     keys = [_key(item) for item in wanted]
     with Store(url, readonly=True) as store:
         entry = _find(store, experiment)
@@ -69,12 +72,20 @@ def curves(url: str, asked: Mapping[str, Any]) -> dict[str, Any]:
             for study in store.studies()
             if (study.fingerprint, study.experiment.fingerprint) == (asked.get("study"), experiment)
         ]
-    there = [run for run in found if run is not None]
+    there = {f"{run_name(run)}, seed {run.seed}": run for run in found if run is not None}
+    told = _forecast(next(iter(there.values())), against) if there else None
+    figure = compared_losses(
+        there,
+        _OVER[against],
+        target_loss=_target(studies[0]) if studies else None,
+        foretold=told["interval"] if told else None,
+        points=_POINTS,
+    )
     return {
         "success": True,
-        "curves": [_curve(run) for run in there],
-        "target_loss": _target(studies[0]) if studies else None,
-        "forecast": _forecast(there[0]) if there else None,
+        "figure": page_figure(figure),
+        "going": [_so_far(name, run) for name, run in there.items() if run.status == "unfinished"],
+        "forecast": told,
     }
 
 
@@ -110,7 +121,7 @@ def _target(study: StudyEntry) -> float | None:
     return study.configuration.get("training", {}).get("target-loss") or None
 
 
-def _forecast(run: RunRecord) -> dict[str, Any] | None:
+def _forecast(run: RunRecord, against: str) -> dict[str, Any] | None:
     """Between which rounds a run was first expected to arrive; None where its course said nothing.
 
     Its seconds and joules are those of the rounds that it has had, times as many.
@@ -123,16 +134,17 @@ def _forecast(run: RunRecord) -> dict[str, Any] | None:
     if not told or not run.num_rounds:
         return None
     first, interval = told[0], told[0].interval or ()
-    seconds, joules = run.time_s / run.num_rounds, run.energy_j / run.num_rounds
-    per_round = {"rounds": 1.0, "seconds": seconds, "joules": joules}
+    taken = {"rounds": run.num_rounds, "seconds": run.time_s, "joules": run.energy_j}
     return {
-        "name": run_name(run),
-        "intervals": {
-            name: [round_number(end * each) for end in interval] for name, each in per_round.items()
-        },
-        "words": f"by round {first.round:,}, {number(first.expected_rounds or 0.0)} rounds were "
-        f"expected ({' to '.join(map(number, interval))})",
+        "interval": [end * taken[against] / run.num_rounds for end in interval],
+        "words": f"{run_name(run)}: by round {first.round:,}, "
+        f"{number(first.expected_rounds or 0.0)} rounds were expected "
+        f"({' to '.join(map(number, interval))}).",
     }
+
+
+def _so_far(name: str, run: RunRecord) -> str:
+    return f"So far {name}: {run.num_rounds:,} rounds, {totals(run.time_s, run.energy_j)}."
 
 
 def run_name(run: RunEntry | RunRecord) -> str:
@@ -184,38 +196,13 @@ def _experiment(entry: ExperimentEntry) -> dict[str, Any]:
 
 
 def _run(run: RunEntry) -> dict[str, Any]:
-    time, energy = words_of(run.time_s, run.energy_j)
     return {
         "key": _key_of(run),
         "name": run_name(run),
         "status": run.status,
         "rounds": run.num_rounds,
         "loss": "-" if run.final_loss is None else f"{run.final_loss:.4g}",
-        "time": time,
-        "energy": energy,
+        "time": seconds(run.time_s),
+        "energy": joules(run.energy_j),
         "created": run.created,
-    }
-
-
-def _curve(run: RunRecord) -> dict[str, Any]:
-    places = [place for place, loss in enumerate(run.losses) if loss is not None]
-    if len(places) > _POINTS:
-        kept = np.linspace(0, len(places) - 1, _POINTS).round().astype(np.int64)
-        places = [places[place] for place in kept.tolist()]
-    seconds = np.cumsum([record.seconds for record in run.rounds])
-    joules = np.cumsum([record.joules for record in run.rounds])
-    time, energy = words_of(run.time_s, run.energy_j)
-    return {
-        "key": _key_of(run),
-        "name": f"{run_name(run)}, seed {run.seed}",
-        "status": run.status,
-        "rounds": [run.rounds[place].round for place in places],
-        "seconds": [round_number(float(seconds[place])) for place in places],
-        "joules": [round_number(float(joules[place])) for place in places],
-        "losses": [run.losses[place] for place in places],
-        "decisions": [
-            {"round": one.round, "groups": one.groups, "local_steps": one.local_steps}
-            for one in run.decisions
-        ],
-        "words": f"{run.num_rounds:,} rounds, {time}, {energy}",
     }

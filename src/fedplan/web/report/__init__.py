@@ -10,7 +10,7 @@ from importlib.resources import files
 from string import Template
 
 from fedplan.atomic import draft_of
-from fedplan.figures.embed import screen_script
+from fedplan.figures.save import plotly_script
 from fedplan.markup import Markup, join, tag
 from fedplan.studies.stored import Recalled
 from fedplan.web.report.origin import origin_sections
@@ -40,7 +40,7 @@ def report_html(found: Recalled) -> str:
     shown = {title: join(parts) for title, parts in (sections | origin_sections(found)).items()}
     scripts = [_file("page.js")]
     if any("data-plot" in content for content in shown.values()):
-        scripts.insert(0, screen_script())
+        scripts.insert(0, plotly_script().read_text(encoding="utf-8"))
     hashes = " ".join(f"'sha256-{_digest(script)}'" for script in scripts)
     return Template(_file("page.html")).substitute(
         policy="default-src 'none'; img-src data: blob:; style-src 'unsafe-inline'; "

@@ -8,6 +8,7 @@ from fedplan.core.course import Decision
 from fedplan.core.plan import GroupCost
 from fedplan.figures import alone, convergence_data
 from fedplan.figures.convergence import sound_runs
+from fedplan.figures.turn_bills import Totals
 from fedplan.markup import Markup, join, tag
 from fedplan.studies.experiment import Experiment
 from fedplan.studies.figures import has_losses, outcome_figure, paid_lines
@@ -213,7 +214,7 @@ def _training(experiment: Experiment, outcome: Outcome) -> Markup:
 
 
 def _bill(experiment: Experiment, outcome: Outcome) -> Markup:
-    lines = [(one.name, one.totals) for one in paid_lines(outcome)]
+    lines: list[tuple[str, Totals]] = [(one.name, one) for one in paid_lines(outcome)]
     if not lines and outcome.pilots:
         lines = [("all pilots", outcome.pilots_bill)]
     lines += [(f"expected: {one.name}", one.prediction) for one in outcome.alternatives]

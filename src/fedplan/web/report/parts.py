@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from fedplan.core.records import RunRecord
 from fedplan.figures import Figure
-from fedplan.figures.embed import screen_json, still_image
+from fedplan.figures.save import screen_json, still_image
 from fedplan.figures.units import energy_unit, number, quantity, time_unit
 from fedplan.markup import Markup, join, table, tag
 from fedplan.store import RunEntry

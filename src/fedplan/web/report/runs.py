@@ -7,7 +7,7 @@ from collections.abc import Callable
 from fedplan.core.fleet import QUANTITIES
 from fedplan.errors import InputError
 from fedplan.figures import alone, convergence_data
-from fedplan.figures.sweep import ratio_label
+from fedplan.figures.units import ratio_label
 from fedplan.markup import Markup, join
 from fedplan.store import RunEntry
 from fedplan.studies.cells import Cell

@@ -18,6 +18,7 @@ export function showAnswer(answer) {
   showHeadline(answer);
   showRows(answer);
   showGroups(answer);
+  showSlowest(answer);
   showBasis(answer);
   for (const name of ["message", "command", "python"]) byId(name).textContent = answer[name];
   byId("file-note").hidden = answer.fleet_file === null;
@@ -116,6 +117,16 @@ function showGroups({ participation: { groups } }) {
       make("span", {}, make("span", { className: "swatch", style: `background: ${colour}` }), place + 1),
       ...[words.clients, words.time, words.energy, words.data_share, words.frequency],
     ]),
+  });
+}
+
+/** The slowest devices, and how often a round waits for them. */
+function showSlowest({ pictures: { slowest: rows } }) {
+  byId("slowest").parentElement.hidden = rows.length === 0;
+  fillTable(byId("slowest"), {
+    caption: "The slowest, and how often a round waits for them",
+    head: ["device", "devices", "its round", "rounds"],
+    rows,
   });
 }
 

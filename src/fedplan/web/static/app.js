@@ -2,8 +2,7 @@
 
 import { showAnswer, showDoubts, showProblems } from "./answer.js";
 import { CONTROLS, makeControls, showState, useScales, usual } from "./controls.js";
-import { drawCurve, drawFrontier, drawMap } from "./figures.js";
-import { drawHistogram, drawTurns } from "./fleet.js";
+import { drawFigure } from "./figures.js";
 import { byId, make, post, postJson } from "./page.js";
 import { startRuns } from "./runs.js";
 
@@ -15,6 +14,7 @@ const LAWS = {
   uniform: "K clients at random in every round, as in the paper.",
   weighted: "K clients at random, quick ones more often and counting less.",
 };
+const FIGURES = ["turns", "frontier", "map", "steps", "clients", "histogram"];
 const NAMES = { fleet: new Map(), pilots: new Map() }; // of uploads, by id
 const SETTLED_MS = 250;
 const TOO_LATE_MS = 400;
@@ -132,20 +132,13 @@ function show(answer, body) {
   document.documentElement.dataset.shown = body; // what the figures show, for who watches the page
 }
 
-function showPictures({ pictures, participation, rows }) {
-  const { frontier, map, curves, turns, fleet, note } = pictures;
-  for (const [id, data] of Object.entries({ frontier, map, turns, steps: curves, clients: curves }))
-    byId(id).hidden = data === null;
-  byId("no-map").textContent = note;
-  byId("no-map").hidden = !note;
-  if (turns) drawTurns(turns, participation.groups);
-  if (frontier) drawFrontier(frontier, pick);
-  if (map) drawMap(map);
-  if (curves) {
-    drawCurve("steps", curves.steps, rows[0].local_steps);
-    drawCurve("clients", curves.clients, rows[0].clients_per_round);
+function showPictures({ pictures }) {
+  for (const id of FIGURES) {
+    byId(id).hidden = !pictures[id];
+    if (pictures[id]) drawFigure(id, pictures[id], pick);
   }
-  drawHistogram(fleet, participation.groups);
+  byId("no-map").textContent = pictures.note;
+  byId("no-map").hidden = !pictures.note;
 }
 
 function pick(k, e) {

@@ -1,6 +1,6 @@
 // Runs: the studies of the store, looked at again while the view is open, for they may be running.
 
-import { drawLosses } from "./losses.js";
+import { drawFigure } from "./figures.js";
 import { byId, make, postJson } from "./page.js";
 import { fillTable } from "./tables.js";
 
@@ -11,7 +11,6 @@ const MOST = 24;
 let listing = null;
 let chosen = new Set(); // runs, as JSON of their key
 let listed = null; // the experiment whose runs are listed
-let curves = null;
 let timer = 0;
 let tags = {};
 
@@ -35,7 +34,7 @@ export function startRuns(changed) {
     changed();
   });
   for (const radio of document.getElementsByName("against"))
-    radio.addEventListener("change", drawAgain);
+    radio.addEventListener("change", loadCurves);
   if (new URLSearchParams(location.hash.slice(1)).get("view") === "runs") show("runs");
 }
 
@@ -148,18 +147,10 @@ function tickBox(key) {
 async function loadCurves() {
   const { experiment, study } = selected();
   const runs = [...chosen].map((key) => JSON.parse(key));
-  const asked = { experiment, study: study?.id ?? null, runs };
+  const against = document.querySelector('input[name="against"]:checked').value;
+  const asked = { experiment, study: study?.id ?? null, runs, against };
   const found = await postJson("/api/curves", JSON.stringify(asked));
   if (!found.success) return;
-  curves = found;
-  const { forecast } = found;
-  const parts = forecast ? [`${forecast.name}: ${forecast.words}.`] : [];
-  for (const { status, name, words } of found.curves)
-    if (status === "unfinished") parts.push(`So far ${name}: ${words}.`);
-  byId("bill").textContent = parts.join(" ");
-  drawAgain();
-}
-
-function drawAgain() {
-  if (curves) drawLosses(curves, document.querySelector('input[name="against"]:checked').value);
+  byId("bill").textContent = [found.forecast?.words ?? "", ...found.going].join(" ").trim();
+  drawFigure("losses", found.figure);
 }
