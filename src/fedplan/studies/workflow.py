@@ -273,7 +273,7 @@ class _Case:
         if not run.num_rounds or costs_nothing(problem.fleet, problem.objective):
             return ()
         free = replace(problem, limits=problem.limits.ranges_only())
-        law = trained.setting.participation.law
+        law = (run.rounds[-1].setting or run.setting).participation.law
         if law not in LAWS:  # one that only its course knows
             return ()
         return make_plan(free, learnt_from(run), participation=law).alternatives
