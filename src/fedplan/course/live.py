@@ -12,6 +12,7 @@ from functools import cached_property
 
 from fedplan.core.course import Course, Decision, Steady, Steering
 from fedplan.core.fleet import Fleet
+from fedplan.core.objective import Objective
 from fedplan.core.problem import Problem
 from fedplan.core.records import RoundRecord
 from fedplan.core.setting import RoundCost, Setting
@@ -76,6 +77,17 @@ class Live:
         return self.name == Online.name
 
     @cached_property
+    def first(self) -> Online:
+        """The online course by which the first rounds are grouped.
+
+        Each client has to be seen twice, which takes least time where as many as may train at once.
+        """
+        quickly = self.problem
+        if self.guessed:
+            quickly = replace(quickly, objective=Objective.weighted(0.0))
+        return Online(problem=quickly)
+
+    @cached_property
     def setting(self) -> Setting:
         """What training begins with."""
         if not self.guessed:
@@ -83,7 +95,7 @@ class Live:
         limits = self.problem.limits
         most = limits.max_local_steps or FIRST_STEPS
         fewest = max(limits.min_local_steps or 1, min(FEWEST_STEPS, most))
-        law = Online(problem=self.problem).setting.participation
+        law = self.first.setting.participation
         return Setting(participation=law, local_steps=min(max(FIRST_STEPS, fewest), most))
 
     @cached_property
@@ -216,10 +228,10 @@ class LiveOnline(LiveSteering):
     """The online course: groups and local steps follow the devices' costs, and who is there."""
 
     def __init__(self, live: Live) -> None:
-        online = Online(problem=live.problem)
-        self._online = OnlineSteering(online.problem, online.first.grouping, live.setting)
+        grouping = live.first.first.grouping
+        self._online = OnlineSteering(live.problem, grouping, live.setting)
         super().__init__(live, self._online)
-        self._ratio = _ratio(online.first.grouping)
+        self._ratio = _ratio(grouping)
         self._has_signal = False
 
     def meet(self, clients: int) -> None:

@@ -63,12 +63,14 @@ def course_words(run: RunRecord) -> str:
     '5 clients per round, 20 local steps'
     """
     made = decisions_of(run)
-    if made[0].groups is None:
-        who = f"{made[0].clients_per_round:,} clients per round"
-        if made[0].participation != "uniform":
-            who += f" ({made[0].participation})"
+    law = made[-1].participation  # real devices may be measured by another one first
+    settled = [one for one in made if one.participation == law]
+    if settled[0].groups is None:
+        who = f"{settled[0].clients_per_round:,} clients per round"
+        if law != "uniform":
+            who += f" ({law})"
     else:
-        counts = [f"{groups:,}" for groups, _ in groupby(one.groups for one in made) if groups]
+        counts = [f"{groups:,}" for groups, _ in groupby(one.groups for one in settled) if groups]
         who = f"{_arrows(counts)} group{'' if counts == ['1'] else 's took turns'}"
     steps = [f"{steps:,}" for steps, _ in groupby(one.local_steps for one in made)]
     if len(steps) == 1:

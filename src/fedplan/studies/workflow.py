@@ -255,21 +255,23 @@ class _Case:
         problem = self._as_observed([*begun.pilots, *runs])
         forecast = forecast_of(runs, problem, self._experiment.stop.max_rounds)
         groups = begun.groups if begun.setting is None else _groups(begun.setting, problem)
-        trained = replace(begun, measured=measured, forecast=forecast, groups=groups)
         all_in = measured.bill.plus(begun.pilots_bill)
         status, words = verdict(self._experiment, measured, all_in, forecast)
         return replace(
-            trained,
+            begun,
             status=status,
-            alternatives=self._alternatives(trained, problem) if measured.reached else (),
+            measured=measured,
+            forecast=forecast,
+            groups=groups,
+            alternatives=self._alternatives(runs, problem) if measured.reached else (),
             message=f"{begun.why} {words}".lstrip(),
         )
 
-    def _alternatives(self, trained: Outcome, problem: Problem) -> tuple[Alternative, ...]:
+    def _alternatives(self, runs: Sequence[RunRecord], problem: Problem) -> tuple[Alternative, ...]:
         """What other settings would have cost, by what the first run that counts has shown."""
-        if trained.measured is None or self._course == PAPER or trained.setting is None:
+        if self._course == PAPER:
             return ()
-        run = next(run for run in trained.measured.runs if run.status == "target")
+        run = next(run for run in runs if run.status == "target")
         if not run.num_rounds or costs_nothing(problem.fleet, problem.objective):
             return ()
         free = replace(problem, limits=problem.limits.ranges_only())
