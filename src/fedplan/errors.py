@@ -110,6 +110,13 @@ class Collector:
         if self._problems:
             raise InputError(self._problems)
 
+    def finished(self, value: T | None) -> T:
+        """Raise everything noted, if anything was; else the part, which is there then."""
+        self.finish()
+        if value is None:
+            raise AssertionError("a missing part is always a noted problem")
+        return value
+
 
 class MissingExtraError(FedplanError, ImportError):
     """An optional package is missing; the message has the line to type.

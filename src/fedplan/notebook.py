@@ -76,6 +76,15 @@ def table_html(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]])
     return join([shown, tag("p", f"... and {len(rows) - _MOST_ROWS:,} more")])
 
 
+def amount(value: float) -> str:
+    """A number people can read: four digits, or all before the point.
+
+    >>> amount(0.123456), amount(58240.09), amount(float("inf"))
+    ('0.1235', '58,240', 'inf')
+    """
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+
+
 def in_words(value: object) -> str:
     """A value as a table shows it.
 
@@ -84,9 +93,9 @@ def in_words(value: object) -> str:
     """
     if value is None:
         return "-"
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return str(value)
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return amount(value)
+    return str(value)
 
 
 def interval_in_words(value: float, ends: tuple[float, float]) -> str:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
 
-from fedplan.cli import text
-from fedplan.cli.output import Table, draw, print_result
+from fedplan.cli.output import Table, draw, print_result, table_of
 from fedplan.cli.progress import step_bar
+from fedplan.cli.text import with_error
 from fedplan.cli.training import Asked, asks, compile_kernels
 
 if TYPE_CHECKING:
-    from fedplan.studies.compare import Compared, Comparison
+    from fedplan.studies.compare import Comparison
     from fedplan.studies.experiment import Experiment
 
 
@@ -80,25 +79,20 @@ def compare(asked: Asked, courses: tuple[str, ...], seeds: int | None) -> None:
 
 
 def _blocks(experiment: Experiment, result: Comparison) -> Iterator[Table | str]:
-    cost = f"cost ({experiment.objective.unit})"
-    head = ("course", "arrived", "rounds", "time", "energy", cost, "against")
-    yield Table(head, map(_cells, result.rows), left=("course",))
+    yield table_of(
+        result.rows,
+        {
+            "course": "course",
+            "arrived": lambda row: f"{row.reached} of {row.seeds}",
+            "rounds": "rounds",
+            "time": "time_s",
+            "energy": "energy_j",
+            f"cost ({experiment.objective.unit})": lambda row: with_error(row.cost, row.cost_error),
+            "against": "ratio",
+        },
+    )
     end = f"the loss {experiment.stop.target_loss:g}"
     yield f"All in, from the first round to {end}; against {result.against}."
     for row in result.rows:
         if not row.arrived and row.message:
             yield f"{row.course}: {row.message}"
-
-
-def _cells(row: Compared) -> tuple[str, ...]:
-    first = row.course, f"{row.reached} of {row.seeds}"
-    if math.isnan(row.cost):
-        return first
-    return (
-        *first,
-        text.amount(row.rounds),
-        text.seconds(row.time_s),
-        text.joules(row.energy_j),
-        text.with_error(row.cost, row.cost_error),
-        text.in_words(row.ratio, "ratio"),
-    )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, replace
+from collections.abc import Iterator
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -69,14 +69,16 @@ def frontier(output_format: str, plot: str | None, **options: Any) -> None:
 def _blocks(points: list[FrontierPoint], of_what: str, message: str) -> Iterator[Table | str]:
     if points:
         who = "groups" if any(point.groups for point in points) else "K"
-        columns: dict[str, str | Callable[[FrontierPoint], Any]] = {
-            who: lambda point: point.groups or point.clients_per_round,
-            "E": "local_steps",
-            f"time{of_what}": "time_s",
-            f"energy{of_what}": "energy_j",
-            "energy weight": _weights,
-        }
-        yield replace(table_of(points, columns), left=())
+        yield table_of(
+            points,
+            {
+                who: lambda point: point.groups or point.clients_per_round,
+                "E": "local_steps",
+                f"time{of_what}": "time_s",
+                f"energy{of_what}": "energy_j",
+                "energy weight": _weights,
+            },
+        )
     yield message
 
 

@@ -163,24 +163,26 @@ def table_of(
     title: str | None = None,
     whole: Collection[str] = (),
 ) -> Table:
-    """Results, mappings or objects, as a table: numbers to the right, texts to the left.
+    """Results, mappings or objects, as a table: numbers to the right, names to the left.
 
     columns : by their headings, what a value is called in a row, or what makes it of a row.
     """
     from rich.markup import escape
 
-    def value(row: Any, key: str | Callable[[Any], Any]) -> Any:
-        if not isinstance(key, str):
-            return key(row)
-        return row[key] if isinstance(row, Mapping) else getattr(row, key)
-
     left: set[str] = set()
-    cells = []
+    cells: list[list[str]] = []
     for row in rows:
-        values = {name: value(row, key) for name, key in columns.items()}
-        left |= {name for name, one in values.items() if isinstance(one, str | list | Mapping)}
-        named = ((one, columns[name]) for name, one in values.items())
-        cells.append([escape(in_words(v, k if isinstance(k, str) else "")) for v, k in named])
+        cells.append([])
+        for head, key in columns.items():
+            if isinstance(key, str):
+                value = row[key] if isinstance(row, Mapping) else getattr(row, key)
+                words, is_name = in_words(value, key), isinstance(value, str | list | Mapping)
+            else:
+                words = in_words(key(row))
+                is_name = words[:1].isalpha()
+            cells[-1].append(escape(words))
+            if is_name:
+                left.add(head)
     return Table(tuple(columns), cells, title=title, left=left, whole=whole)
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 import socket
 from collections.abc import Collection, Iterator
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 from click.core import ParameterSource
 
 from fedplan.cli.observed_fleet import show_fleet
 from fedplan.cli.options import download_option, format_option, quiet_option
-from fedplan.cli.output import Facts, print_result
+from fedplan.cli.output import Facts, print_result, say_at_the_end
 from fedplan.cli.text import small
 from fedplan.cli.training import compiling, fetch_data, named_study
 from fedplan.errors import Collector
@@ -111,16 +111,21 @@ def profile(
         asked = study if named else None
         show_fleet(options["fleet_from"], asked, options["output"], output_format)
         return
-    study, overrides = named_study(study, overrides)
-    request = _read(study, overrides, options)
+    request = _read(*named_study(study, overrides), options)
+    if download:
+        fetch_data([request.study], quiet=quiet)
+    _measure(request, options, output_format, quiet=quiet)
 
+
+def _measure(
+    request: _Request, options: dict[str, Any], output_format: str, *, quiet: bool
+) -> None:
+    """Measure this device, write its row where that was asked for, and print it all."""
     from fedplan.profiling.device import write_row
     from fedplan.profiling.profile import profile_device
     from fedplan.profiling.transfer import BYTES_PER_PARAMETER
     from fedplan.studies.task import build_local_training
 
-    if download:
-        fetch_data([request.study], quiet=quiet)
     training = build_local_training(request.study)
     with compiling(request.study, quiet=quiet):
         training(1)
@@ -136,14 +141,15 @@ def profile(
         meter=request.meter,
         idle_watts=options["idle_watts"],
     )
-    output, device = options["output"], request.device
-    replaced = output is not None and write_row(output, device, result.quantities())
+    output, device, replaced = options["output"], request.device, False
+    if output is not None:
+        replaced = write_row(output, device, result.quantities())
+        if output_format == "table":
+            deed = "Replaced the row of" if replaced else "Added"
+            say_at_the_end(f"{deed} {device} in {output}.")
     document = _as_json(request, training, result, model_bytes=model_bytes)
     document |= {"output": output, "replaced": replaced}
     print_result(output_format, document, _blocks(request, result, document))
-    if output is not None and output_format == "table":
-        deed = "Replaced the row of" if replaced else "Added"
-        click.echo(f"{deed} {device} in {output}.", err=True)
 
 
 def _listen(where: str, output_format: str, *, allow_network: bool, quiet: bool) -> None:
@@ -158,22 +164,18 @@ def _listen(where: str, output_format: str, *, allow_network: bool, quiet: bool)
         serve(listener, lambda line: None if quiet else click.echo(line, err=True))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Request:
-    """What the options describe, read and checked.
-
-    comm_source : where the time of an exchange comes from.
-    """
+class _Request(NamedTuple):
+    """What the options describe, read and checked."""
 
     study: Study
     device: str
     server: Address | None
-    comm_source: str | None
+    comm_source: str | None  # where the time of an exchange comes from
     meter: Meter | None
     energy_note: str
 
 
-def _read(study: str, overrides: tuple[str, ...], options: dict[str, Any]) -> _Request:
+def _read(name: str, overrides: tuple[str, ...], options: dict[str, Any]) -> _Request:
     """Every problem of the request at once."""
     from fedplan.profiling.device import read_row
     from fedplan.profiling.meters import find_meter
@@ -183,7 +185,7 @@ def _read(study: str, overrides: tuple[str, ...], options: dict[str, Any]) -> _R
 
     device = options["device"] if options["device"] is not None else socket.gethostname()
     collector = Collector()
-    read = collector.attempt(lambda: read_study(study, overrides))
+    read = collector.attempt(lambda: read_study(name, overrides))
     collector.attempt(lambda: check_seconds(options["seconds"]))
     server = None
     if options["server"] is not None:
@@ -199,17 +201,8 @@ def _read(study: str, overrides: tuple[str, ...], options: dict[str, Any]) -> _R
         collector.add(f"`--idle-watts >= 0` must hold, but got {idle}.")
     if idle is not None and found is not None and found[0] is None:
         collector.add("--idle-watts is taken off what a meter shows, but there is no meter.")
-    collector.finish()
-    if read is None or found is None:
-        raise AssertionError("a missing part is always a noted problem")
-    return _Request(
-        study=read,
-        device=device,
-        server=server,
-        comm_source=sources[0] if sources else None,
-        meter=found[0],
-        energy_note=found[1],
-    )
+    study, (meter, energy_note) = collector.finished(read), collector.finished(found)
+    return _Request(study, device, server, (*sources, None)[0], meter, energy_note)
 
 
 def _exchange_sources(options: dict[str, Any], collector: Collector) -> list[str]:

@@ -58,11 +58,7 @@ def read_request(options: dict[str, Any], plot: str | None) -> Request:
     """
     reader = _Reader(options)
     reader.attempt(lambda: check_file(plot))
-    request = reader.read()
-    reader.finish()
-    if request is None:
-        raise AssertionError("a missing part is always a noted problem")
-    return request
+    return reader.finished(reader.read())
 
 
 class _Reader(Collector):

@@ -226,11 +226,11 @@ def _decisions(made: Sequence[Decision]) -> Table:
     }
     if any(one.expected_rounds for one in made):
         columns["rounds expected"] = _expected
+    half = _MOST_DECISIONS // 2
     table = table_of(made, columns)
     rows = [*table.rows]
     if len(rows) > _MOST_DECISIONS:
-        half = _MOST_DECISIONS // 2
-        rows = [*rows[:half], ("...",), *rows[-half:]]
+        rows[half:-half] = [["..."]]
     return Table(table.head, rows)
 
 

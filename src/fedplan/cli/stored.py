@@ -40,15 +40,11 @@ def one_stored(
     collector = Collector()
     for check in checks:
         collector.attempt(check)
-    if (store := collector.attempt(lambda: open_stored(url))) is None:
-        collector.finish()
-        raise AssertionError("what cannot be opened is a noted problem")
-    with store:
+    opened = collector.attempt(lambda: open_stored(url))
+    with opened or collector.finished(opened) as store:
+        entry: StudyEntry | ExperimentEntry | None
         entry = collector.attempt(lambda: find_stored(store, name, url))
-        collector.finish()
-        if entry is None:
-            raise AssertionError("what is not found is a noted problem")
-        yield store, entry
+        yield store, collector.finished(entry)
 
 
 def find_stored(store: Store, name: str, url: str) -> StudyEntry | ExperimentEntry:

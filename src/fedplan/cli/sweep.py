@@ -63,13 +63,9 @@ def sweep(asked: Asked, engine: str, output: str | None) -> None:
     from fedplan.studies.figures import sweep_figure
     from fedplan.studies.grid import read_sweep
 
-    def check_engine() -> None:
-        if engine != "local" and asked.federation is not None:
-            raise InputError(f"--engine {engine} is for simulated runs: leave it out, or --runner.")
-
     swept = asked.read(
         lambda: read_sweep(asked.study, asked.overrides, required=asked.required),
-        check_engine,
+        lambda: _check_engine(engine, asked.federation),
         lambda: check_file(output, SUFFIXES),
     )
     if asked.federation is not None and swept.study.training.law == "turns":
@@ -98,6 +94,11 @@ def sweep(asked: Asked, engine: str, output: str | None) -> None:
     }
     code = 1 if result.best is None else 0
     print_result(asked.output_format, document, _blocks(experiment, result), code=code)
+
+
+def _check_engine(engine: str, federation: str | None) -> None:
+    if engine != "local" and federation is not None:
+        raise InputError(f"--engine {engine} is for simulated runs: leave it out, or --runner.")
 
 
 def _train(

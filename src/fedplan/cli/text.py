@@ -8,19 +8,12 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from fedplan.notebook import amount as amount
+
 if TYPE_CHECKING:
     from fedplan.studies.experiment import Experiment
 
 _DIGITS = 12  # of a fingerprint: as many as tell it from others
-
-
-def amount(value: float) -> str:
-    """A number people can read: four digits, or all before the point.
-
-    >>> amount(0.123456), amount(58240.09), amount(float("inf"))
-    ('0.1235', '58,240', 'inf')
-    """
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def with_error(value: float, error: float) -> str:
@@ -29,7 +22,9 @@ def with_error(value: float, error: float) -> str:
     >>> with_error(337.0, 6.015), with_error(4.0, math.nan)
     ('337 ± 6.015', '4')
     """
-    return amount(value) if math.isnan(error) else f"{amount(value)} ± {amount(error)}"
+    if math.isnan(error):
+        return in_words(value)
+    return f"{amount(value)} ± {amount(error)}"
 
 
 def seconds(value: float) -> str:
@@ -159,7 +154,7 @@ def in_words(value: Any, name: str = "") -> str:
     >>> in_words(75.0, "time_s"), in_words(1200), in_words(None), in_words(["plan", "training"])
     ('75 s', '1,200', '-', 'plan, training')
     """
-    if value is None:
+    if value is None or value != value:  # not a number where nothing was measured
         return "-"
     if name in _FORMS:
         return _FORMS[name](value)

@@ -74,11 +74,7 @@ class Asked:
         collector = Collector()
         for check in (self._check_runner, *checks, lambda: check_file(self.plot)):
             collector.attempt(check)
-        found = collector.attempt(read)
-        collector.finish()
-        if found is None:
-            raise AssertionError("what cannot be read is a noted problem")
-        return found
+        return collector.finished(collector.attempt(read))
 
     def _check_runner(self) -> None:
         """Refuse one option without the other, and Flower where it is not installed."""
