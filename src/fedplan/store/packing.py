@@ -42,8 +42,12 @@ def pack_cohorts(cohorts: Sequence[Sequence[int]]) -> bytes:
     >>> unpack_cohorts(pack_cohorts([(), (7, 3), (5,)]))
     [(), (7, 3), (5,)]
     """
+    numbers: list[int] = []
+    for cohort in cohorts:
+        numbers.append(len(cohort))
+        numbers.extend(cohort)
     try:
-        return _pack("q", (number for cohort in cohorts for number in (len(cohort), *cohort)))
+        return _pack("q", numbers)
     except (OverflowError, TypeError) as error:
         raise InputError(f"a cohort must be whole numbers below 2^63, but: {error}.") from error
 

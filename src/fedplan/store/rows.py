@@ -71,11 +71,11 @@ def insert(
 ) -> None:
     """Write rows; where `unique` is given, not those whose value of that column is there."""
     if rows:
-        places = ", ".join(f":{name}" for name in rows[0])
+        places = ", ".join("?" * len(rows[0]))
         unless = f" ON CONFLICT ({unique}) DO NOTHING" if unique else ""
         connection.executemany(
             f"INSERT INTO {table} ({', '.join(rows[0])}) VALUES ({places}){unless}",  # noqa: S608
-            rows,
+            [tuple(row.values()) for row in rows],
         )
 
 
@@ -261,27 +261,35 @@ def _read_rounds(connection: sqlite3.Connection, id_: int, begun: Setting) -> It
     observations = _read_observations(connection, id_)
     others: dict[str, Setting] = {}
     rows = connection.execute(
-        "SELECT rounds.*, value FROM rounds LEFT JOIN settings ON settings.id = rounds.setting "
+        "SELECT value, cohort, shares, signal, round, seconds, joules, loss, model_loss, accuracy "
+        "FROM rounds LEFT JOIN settings ON settings.id = rounds.setting "
         "WHERE run = ? ORDER BY round",
         (id_,),
     )
-    # Rounds that were saved by themselves come after those that the run was saved with.
+    # Rounds that were saved by themselves come after those that the run was saved with. There may
+    # be very many, so that columns are taken by their places here.
     for place, row in enumerate(rows):
-        if row["cohort"] is None:
+        text, own, own_shares, signal, round_, seconds, joules, *judged = row
+        if own is None:
             cohort, counted = cohorts[place], shares[place]
         else:
-            (cohort,) = unpack_cohorts(row["cohort"])
-            (counted,) = unpack_shares(row["shares"], [len(cohort)])
-        text = row["value"]
+            (cohort,) = unpack_cohorts(own)
+            (counted,) = unpack_shares(own_shares, [len(cohort)])
+        loss, model_loss, accuracy = map(unpack_number, judged)
         if text is not None and text not in others:
             others[text], _ = read_key(text)
         yield RoundRecord(
-            **_fields(row, _ROUND),
+            round=round_,
+            loss=loss,
+            model_loss=model_loss,
+            accuracy=accuracy,
+            seconds=float(seconds),
+            joules=float(joules),
             cohort=cohort,
             shares=counted,
-            setting=None if not row["round"] else begun if text is None else others[text],
-            observations=observations.get(row["round"], ()),
-            signal=unpack_signal(row["signal"]),
+            setting=None if not round_ else begun if text is None else others[text],
+            observations=observations.get(round_, ()),
+            signal=unpack_signal(signal),
         )
 
 

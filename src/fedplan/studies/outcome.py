@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import astuple, dataclass
 from typing import Literal
 
@@ -192,10 +192,8 @@ def forecast_of(runs: Sequence[RunRecord], problem: Problem, max_rounds: int) ->
     ]
     if not found:
         return None
-
-    columns = zip(
-        *((one.round, one.rounds, *one.interval, *astuple(one.bill)) for one in found), strict=True
-    )
+    numbers = [(one.round, one.rounds, *one.interval, *astuple(one.bill)) for one in found]
+    columns = zip(*numbers, strict=True)
     round_, rounds, low, high, time_s, energy_j, cost = map(statistics.fmean, columns)
     bill = Bill(time_s=time_s, energy_j=energy_j, cost=cost)
     return Forecast(round=round_, rounds=rounds, interval=(low, high), bill=bill)
@@ -223,13 +221,9 @@ def _first_forecast(run: RunRecord, problem: Problem, max_rounds: int) -> Foreca
 
 def runs_within(constraints: Constraints, runs: Sequence[RunRecord]) -> dict[str, int]:
     """Of each limit on a total, how many runs reached the target within it."""
-    spent: dict[str, Callable[[RunRecord], float]] = {
-        "deadline_s": lambda run: run.time_s,
-        "energy_budget_j": lambda run: run.energy_j,
-        "max_rounds": lambda run: run.num_rounds,
-    }
+    spent = {"deadline_s": "time_s", "energy_budget_j": "energy_j", "max_rounds": "num_rounds"}
     return {
-        name: sum(run.status == "target" and total(run) <= limit for run in runs)
+        name: sum(run.status == "target" and getattr(run, total) <= limit for run in runs)
         for name, total in spent.items()
         if (limit := getattr(constraints, name)) is not None
     }
