@@ -139,9 +139,13 @@ class Fleet:
                 f"`len(samples) == num_clients` must hold, but got {samples.size} numbers for "
                 f"{len(self):,} devices. Give one number per device."
             )
-        columns = {name: np.repeat(getattr(self, name), self.count) for name in QUANTITIES}
+        columns = {name: self.per_device(getattr(self, name)) for name in QUANTITIES}
         device = None if self.device is None else np.repeat(self.device, self.count).tolist()
         return Fleet(**columns, samples=samples, device=device)
+
+    def per_device(self, values: FloatArray) -> FloatArray:
+        """One value per entry, written out to one per device."""
+        return np.repeat(values, self.count)
 
     def round_energy_j(self, local_steps: float) -> FloatArray:
         """Joules each entry needs for one round: e_k = e_k,p E + e_k,m."""

@@ -12,6 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from threading import Lock
 from typing import Generic, TypeVar
 
@@ -80,21 +81,6 @@ class _Points:
         return self.lines[:, np.searchsorted(self.clients_per_round, ks)]
 
 
-class _Chances:
-    """`chances_of_ranks`, remembered; apart, or rankings would hold the memory they are in."""
-
-    def __init__(self, max_bytes: float) -> None:
-        self.kept = Kept[FloatArray](max_bytes, lambda chances: chances.nbytes)
-
-    def __call__(self, num_clients: int, clients_per_round: int) -> FloatArray:
-        known = self.kept.find(clients_per_round)
-        if known is None:
-            known = self.kept.keep(
-                clients_per_round, chances_of_ranks(num_clients, clients_per_round)
-            )
-        return known
-
-
 class RankingMemory:
     """The rankings of one fleet and what was read off them."""
 
@@ -102,7 +88,7 @@ class RankingMemory:
         self._max_bytes = max_bytes
         rankings = (1 - _SHARE_OF_CHANCES) * max_bytes
         self._rankings = Kept[SlowestClient](rankings, lambda slowest: slowest.num_bytes)
-        self._chances = _Chances(max_bytes - rankings)
+        self._chances = Kept[FloatArray](max_bytes - rankings, lambda chances: chances.nbytes)
         points = min(max_bytes, _MOST_POINTS_BYTES)
         self._points = Kept[_Points](points, lambda known: known.num_bytes)
         self._all_chances: FloatArray | None = None  # of few devices; rank x K
@@ -114,14 +100,16 @@ class RankingMemory:
     @property
     def num_bytes(self) -> int:
         """Bytes of the rankings held."""
-        return self._rankings.num_bytes + self._chances.kept.num_bytes
+        return self._rankings.num_bytes + self._chances.num_bytes
 
     def rank(self, fleet: Fleet, local_steps: float, min_clients_per_round: int) -> SlowestClient:
         """The ranking at this E, for K from the smallest one on."""
         known = self._rankings.find(local_steps)
         if known is not None and known.min_clients_per_round <= min_clients_per_round:
             return known
-        slowest = SlowestClient(fleet, local_steps, min_clients_per_round, self._chances)
+        slowest = SlowestClient(
+            fleet, local_steps, min_clients_per_round, partial(_chances, self._chances)
+        )
         return self._rankings.keep(local_steps, slowest)
 
     def lines(self, fleet: Fleet, local_steps: float, ks: IntArray) -> FloatArray:
@@ -148,6 +136,14 @@ class RankingMemory:
                 chances = chances_of_ranks(len(fleet), k)
                 column[: chances.size] = chances
         return _Points(ks, self.rank(fleet, local_steps, 1).weighed(self._all_chances))
+
+
+def _chances(kept: Kept[FloatArray], num_clients: int, clients_per_round: int) -> FloatArray:
+    """`chances_of_ranks`, remembered; no method, or rankings would hold the memory they are in."""
+    known = kept.find(clients_per_round)
+    if known is not None:
+        return known
+    return kept.keep(clients_per_round, chances_of_ranks(num_clients, clients_per_round))
 
 
 def remembering(fleet: Fleet, max_bytes: int = 1 << 27) -> Fleet:

@@ -13,10 +13,11 @@ from fedplan.core.problem import Problem
 from fedplan.core.setting import Cohort, RoundCost
 from fedplan.errors import InputError
 from fedplan.participation.draws import uniforms
+from fedplan.participation.uniform import Drawn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Weighted:
+class Weighted(Drawn):
     """K draws with replacement by chances q_k; each draw of client k counts p_k / (K q_k).
 
     Every single round is unbiased, whatever came before. A client drawn twice trains once and
@@ -30,8 +31,6 @@ class Weighted:
     law: ClassVar[str] = "weighted"
     summary: ClassVar[str] = "K draws, quick clients more often"
     needs_fleet: ClassVar[bool] = True
-    cycle: ClassVar[int] = 1
-    averaged: ClassVar[int] = 1
     clients_per_round: int
     chances: tuple[float, ...]
 
@@ -50,8 +49,8 @@ class Weighted:
         They make alpha sum p^2 / (K q) cost least where a round takes about sum q t (adaptive
         client sampling, INFOCOM 2022, Corollary 2, with equal gradient norms).
         """
-        fleet = problem.fleet
-        q = np.repeat(problem.data_shares / np.sqrt(fleet.round_times_s(local_steps)), fleet.count)
+        slow = np.sqrt(problem.fleet.round_times_s(local_steps))
+        q = problem.fleet.per_device(problem.data_shares / slow)
         return cls(clients_per_round=size, chances=tuple((q / q.sum()).tolist()))
 
     def cohort(self, samples: FloatArray, seed: int, round_: int) -> Cohort:
@@ -69,10 +68,8 @@ class Weighted:
         """E[max] of K draws is the sum of t_(i) (Q_i^K - Q_(i-1)^K), Q the chances added up."""
         fleet, k = problem.fleet, self.clients_per_round
         q = np.asarray(self.chances)
-        times, joules = (
-            np.repeat(each, fleet.count)
-            for each in (fleet.round_times_s(local_steps), fleet.round_energy_j(local_steps))
-        )
+        times = fleet.per_device(fleet.round_times_s(local_steps))
+        joules = fleet.per_device(fleet.round_energy_j(local_steps))
         order = rising_order(times)
         within = np.minimum(np.cumsum(q[order]), 1.0) ** k
         taken = -np.expm1(k * np.log1p(-np.minimum(q, 1 - 1e-16)))  # drawn at least once
@@ -84,7 +81,7 @@ class Weighted:
 
     def sampling_variance(self, problem: Problem) -> float:
         """Sum p^2 / q / K over what uniform draws of a single client would have."""
-        p = np.repeat(problem.data_shares, problem.fleet.count)
+        p = problem.fleet.per_device(problem.data_shares)
         self._check(p)
         held = p > 0
         own = float((p[held] ** 2 / np.asarray(self.chances)[held]).sum())
@@ -92,7 +89,7 @@ class Weighted:
 
     def largest_share(self, problem: Problem) -> float:
         """Of a client that is drawn once."""
-        p, q = np.repeat(problem.data_shares, problem.fleet.count), np.asarray(self.chances)
+        p, q = problem.fleet.per_device(problem.data_shares), np.asarray(self.chances)
         return float((p[q > 0] / q[q > 0]).max()) / self.clients_per_round
 
     def problems(self, num_clients: int) -> list[str]:
