@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedplan.core.prediction import Prediction
-from fedplan.errors import InputError
+from fedplan.errors import InputError, unmet
 
 LIMIT_SLACK = 1e-12  # relative; a limit exceeded by no more than rounding is met
 MAX_STEPS = 10**9
@@ -32,29 +32,19 @@ class Constraints:
     max_local_steps: int | None = None
 
     def __post_init__(self) -> None:
-        problems = [
-            f"`{name} > 0 and finite` must hold, but got {name}={value}."
-            for name in TOTALS
-            if (value := getattr(self, name)) is not None and not 0 < value < math.inf
-        ]
+        given = {n: value for n in self.__slots__ if (value := getattr(self, n)) is not None}
+        rules = {f"{n} > 0 and finite": 0 < given[n] < math.inf for n in TOTALS if n in given}
+        for what in ("clients_per_round", "local_steps"):
+            low, high = f"min_{what}", f"max_{what}"
+            rules |= {f"{n} >= 1": not given[n] < 1 for n in (low, high) if n in given}
+            if low in given and high in given:
+                rules[f"{low} <= {high}"] = not given[low] > given[high]
+        problems = unmet(rules, **given)
         problems += [
             f"{name} must be an integer, but got {name}={value}."
-            for name in self.__slots__[2:]
-            if (value := getattr(self, name)) is not None and not isinstance(value, Integral)
+            for name, value in given.items()
+            if name not in ("deadline_s", "energy_budget_j") and not isinstance(value, Integral)
         ]
-        for what in ("clients_per_round", "local_steps"):
-            ends = {name: getattr(self, name) for name in (f"min_{what}", f"max_{what}")}
-            problems += [
-                f"`{name} >= 1` must hold, but got {name}={value}."
-                for name, value in ends.items()
-                if value is not None and value < 1
-            ]
-            low, high = ends.values()
-            if low is not None and high is not None and low > high:
-                problems.append(
-                    f"`min_{what} <= max_{what}` must hold, but got "
-                    f"min_{what}={low}, max_{what}={high}."
-                )
         if problems:
             raise InputError(problems)
 

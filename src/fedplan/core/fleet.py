@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedplan.core.order import rising_order
-from fedplan.errors import InputError, InputProblem
+from fedplan.errors import InputError, InputProblem, require, unmet
 from fedplan.frames import make_frame
 from fedplan.notebook import in_words, table_html
 
@@ -233,8 +233,7 @@ def draw_fleet(
         for name, spread in spreads.items()
         if not (np.isfinite(spread).all() and min(spread) >= 0 and (spread[0] or not spread[1]))
     ]
-    if num_clients < 1:
-        problems.append(f"`num_clients >= 1` must hold, but got num_clients={num_clients}.")
+    problems += unmet({"num_clients >= 1": num_clients >= 1}, num_clients=num_clients)
     if law not in ("normal", "lognormal"):
         problems.append(f"law must be 'normal' or 'lognormal', but got {law!r}.")
     if problems:
@@ -255,13 +254,9 @@ def with_stragglers(fleet: Fleet, share: float, slowdown: float) -> Fleet:
     >>> fleet.step_time_s.tolist(), fleet.comm_time_s.tolist()
     ([10.0, 1.0, 1.0, 1.0], [20.0, 2.0, 2.0, 2.0])
     """
-    problems = []
-    if not 0 <= share <= 1:
-        problems.append(f"`0 <= share <= 1` must hold, but got share={share}.")
-    if not 1 <= slowdown < np.inf:
-        problems.append(f"`slowdown >= 1 and finite` must hold, but got slowdown={slowdown}.")
-    if problems:
-        raise InputError(problems)
+    rules = {"0 <= share <= 1": 0 <= share <= 1}
+    rules |= {"slowdown >= 1 and finite": 1 <= slowdown < np.inf}
+    require(rules, share=share, slowdown=slowdown)
     factor = np.where(np.arange(fleet.count.size) < round(share * fleet.count.size), slowdown, 1.0)
     slower = {name: getattr(fleet, name) * factor for name in ("step_time_s", "comm_time_s")}
     return replace(fleet, **slower)

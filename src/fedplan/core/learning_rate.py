@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from fedplan.errors import InputError
+from fedplan.errors import InputError, unmet
 
 Schedule = Literal["constant", "exponential", "harmonic", "step", "cosine", "list"]
 LOWEST = 0.01  # a cosine ends at this share of its first rate, so that rates stay positive
@@ -45,11 +45,9 @@ class LearningRate:
     rates: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        problems = []
-        if not 0 < self.initial < math.inf:
-            problems.append(f"`initial > 0 and finite` must hold, but got initial={self.initial}.")
-        if not 0 < self.decay <= 1:
-            problems.append(f"`0 < decay <= 1` must hold, but got decay={self.decay}.")
+        rules = {"initial > 0 and finite": 0 < self.initial < math.inf}
+        rules |= {"0 < decay <= 1": 0 < self.decay <= 1}
+        problems = unmet(rules, initial=self.initial, decay=self.decay)
         if self.schedule not in get_args(Schedule):
             names = ", ".join(get_args(Schedule))
             problems.append(f"schedule must be one of {names}, but got {self.schedule!r}.")

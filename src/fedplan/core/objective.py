@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fedplan.core.fleet import Fleet, FloatArray
-from fedplan.errors import InputError
+from fedplan.errors import InputError, unmet
 
 SECONDS_PER_HOUR = 3600.0
 JOULES_PER_KWH = 3.6e6
@@ -105,11 +105,8 @@ class Prices:
 
     def __post_init__(self) -> None:
         given = {name: getattr(self, name) for name in self.__slots__}
-        problems = [
-            f"`{name} >= 0 and finite` must hold, but got {name}={value}."
-            for name, value in given.items()
-            if not 0 <= value < math.inf
-        ]
+        rules = {f"{name} >= 0 and finite": 0 <= given[name] < math.inf for name in given}
+        problems = unmet(rules, **given)
         costs = ("per_hour", "per_kwh", "per_client_round", "per_mb", "co2_g_per_kwh")
         if not problems and not any(given[name] for name in costs):
             problems.append("at least one price must be > 0. Give, say, per_hour and per_kwh.")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from fedplan.core.course import Course, Decision
 from fedplan.core.setting import Setting
-from fedplan.errors import InputError
+from fedplan.errors import InputError, unmet
 from fedplan.frames import make_frame
 from fedplan.notebook import Shown, in_words
 
@@ -54,8 +54,7 @@ class Stop:
 def check_run(setting: Setting, stop: Stop, num_clients: int) -> None:
     """Refuse what no runner can train, with every problem at once."""
     problems = setting.problems(num_clients)
-    if stop.max_rounds < 1:
-        problems.append(f"`max_rounds >= 1` must hold, but got max_rounds={stop.max_rounds}.")
+    problems += unmet({"max_rounds >= 1": stop.max_rounds >= 1}, max_rounds=stop.max_rounds)
     if problems:
         raise InputError(problems)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from fedplan.core.course import Steady
-from fedplan.errors import InputError
+from fedplan.errors import InputError, unmet
 
 if TYPE_CHECKING:
     from fedplan.core.fleet import FloatArray, IntArray
@@ -129,10 +129,9 @@ class Setting:
 
     def problems(self, num_clients: int) -> list[str]:
         """What keeps so many clients from training with it."""
+        steps = self.local_steps
         found = self.participation.problems(num_clients)
-        if self.local_steps < 1:
-            found.append(f"`local_steps >= 1` must hold, but got local_steps={self.local_steps}.")
-        return found
+        return found + unmet({"local_steps >= 1": steps >= 1}, local_steps=steps)
 
     def __str__(self) -> str:
         law, clients = self.participation.law, self.clients_per_round

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from fedplan.core.fleet import Fleet, FloatArray
 from fedplan.core.problem import Problem
 from fedplan.core.setting import Cohort, RoundCost
-from fedplan.errors import InputError
+from fedplan.errors import InputError, unmet
 from fedplan.participation.draws import pick
 from fedplan.participation.rankings import rank
 
@@ -79,7 +79,10 @@ def round_time_s(fleet: Fleet, clients_per_round: int, local_steps: float) -> fl
     >>> round_time_s(Fleet(step_time_s=[1.0, 2.0], comm_time_s=0.5), 2, local_steps=3)
     6.5
     """
-    check_setting(fleet, clients_per_round, local_steps)
+    problems = clients_problems(clients_per_round, len(fleet))
+    problems += unmet({"local_steps >= 1": local_steps >= 1}, local_steps=local_steps)
+    if problems:
+        raise InputError(problems)
     if clients_per_round == 1:
         return mean_round_time_s(fleet, local_steps)  # exactly so, and nothing need be ranked
     slowest = rank(fleet, local_steps, min_clients_per_round=clients_per_round)
@@ -107,15 +110,6 @@ def round_energy_j(
     steps = np.asarray(local_steps, dtype=np.float64)
     per_client = fleet.mean("step_energy_j") * steps + fleet.mean("comm_energy_j")
     return np.asarray(np.asarray(clients_per_round, dtype=np.float64) * per_client)
-
-
-def check_setting(fleet: Fleet, clients_per_round: int, local_steps: float) -> None:
-    """Refuse a (K, E) that this fleet cannot train with."""
-    problems = clients_problems(clients_per_round, len(fleet))
-    if local_steps < 1:
-        problems.append(f"`local_steps >= 1` must hold, but got local_steps={local_steps}.")
-    if problems:
-        raise InputError(problems)
 
 
 def clients_problems(clients_per_round: int, num_clients: int) -> list[str]:

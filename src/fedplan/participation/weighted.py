@@ -11,7 +11,7 @@ from fedplan.core.fleet import FloatArray
 from fedplan.core.order import rising_order
 from fedplan.core.problem import Problem
 from fedplan.core.setting import Cohort, RoundCost
-from fedplan.errors import InputError
+from fedplan.errors import InputError, unmet
 from fedplan.participation.draws import uniforms
 from fedplan.participation.uniform import Drawn
 
@@ -94,12 +94,8 @@ class Weighted(Drawn):
 
     def problems(self, num_clients: int) -> list[str]:
         """What keeps so many clients from training by this law."""
-        found = []
-        if self.clients_per_round < 1:
-            found.append(
-                "`clients_per_round >= 1` must hold, but got "
-                f"clients_per_round={self.clients_per_round}."
-            )
+        clients = self.clients_per_round
+        found = unmet({"clients_per_round >= 1": clients >= 1}, clients_per_round=clients)
         if len(self.chances) != num_clients:
             found.append(
                 f"`len(chances) == num_clients` must hold, but got {len(self.chances)} chances "

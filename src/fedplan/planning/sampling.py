@@ -13,6 +13,7 @@ from fedplan.core.objective import Objective
 from fedplan.core.plan import METHODS, Certificate, Method, Plan
 from fedplan.core.prediction import Prediction
 from fedplan.core.problem import Problem
+from fedplan.errors import unmet
 from fedplan.participation import Uniform, uniform
 from fedplan.planning.exact import Optimum
 from fedplan.planning.paper import solve_paper
@@ -43,11 +44,8 @@ def method_problems(
             "method 'paper' knows only ranges of clients_per_round and local_steps. Use 'exact' "
             "with a deadline, an energy budget or max_rounds."
         )
-    if not 0 < regret_quantile <= 1:
-        problems.append(
-            f"`0 < regret_quantile <= 1` must hold, but got regret_quantile={regret_quantile}."
-        )
-    return problems
+    rules = {"0 < regret_quantile <= 1": 0 < regret_quantile <= 1}
+    return problems + unmet(rules, regret_quantile=regret_quantile)
 
 
 class SamplingCase(Case):
