@@ -7,12 +7,13 @@ import hashlib
 import lzma
 import time
 
+import mnist_mini as maker
 import numpy as np
 import pytest
 
 from fedplan.errors import InputError
 from fedplan.tasks import load_mnist, mnist, mnist_mini
-from fedplan.tasks.mnist_embedded import MINI_FILE, mini_content, write_mini
+from fedplan.tasks.mnist import MINI_FILE
 
 IMAGES, LABELS, TEST_IMAGES, TEST_LABELS = (file.name for file in mnist.FILES)
 
@@ -120,7 +121,7 @@ def test_mini_has_the_proportions_of_mnist_and_loads_quickly():
 
 
 def test_mini_is_what_its_maker_makes(mnist_folder):
-    content = mini_content(mnist_folder)
+    content = maker.mini_content(mnist_folder)
     assert content == lzma.decompress(MINI_FILE.read_bytes())
 
 
@@ -138,7 +139,7 @@ def test_mini_holds_images_of_mnist_none_twice(mnist_folder):
 
 def test_writing_mini_anew_gives_the_same_content(mnist_folder, tmp_path, monkeypatch):
     quick = [{"id": lzma.FILTER_LZMA2, "preset": 0}]  # the content counts: liblzma may change
-    monkeypatch.setattr("fedplan.tasks.mnist_embedded.FILTERS", quick)
-    write_mini(mnist_folder, tmp_path / "mini.xz")
+    monkeypatch.setattr(maker, "FILTERS", quick)
+    maker.write_mini(mnist_folder, tmp_path / "mini.xz")
     written = lzma.decompress((tmp_path / "mini.xz").read_bytes())
     assert written == lzma.decompress(MINI_FILE.read_bytes())

@@ -2,9 +2,8 @@
 
 from fedplan.tasks.dataset import FederatedData
 from fedplan.tasks.files import read_data
-from fedplan.tasks.mnist import Digits, load_mnist
+from fedplan.tasks.mnist import Digits, load_mnist, mnist_mini
 from fedplan.tasks.mnist_download import fetch_mnist
-from fedplan.tasks.mnist_embedded import mnist_mini
 from fedplan.tasks.partition import (
     Assignment,
     by_sizes,

@@ -35,8 +35,8 @@ def by_sizes(num_samples: int, sizes: Sequence[int] | IntArray, seed: int = 0) -
     [5, 1, 2]
     """
     counts = as_array(sizes)
-    if problem := sizes_problem(counts):
-        raise InputError(problem)
+    if problems := sizes_problems(counts):
+        raise InputError(problems)
     if counts.sum() > num_samples:
         raise InputError(
             f"`sum of sizes <= num_samples` must hold, but got {counts.sum()} > {num_samples}. "
@@ -165,13 +165,13 @@ def generator(seed: int) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
-def sizes_problem(sizes: NDArray[Any], num_clients: int | None = None) -> str | None:
+def sizes_problems(sizes: NDArray[Any], num_clients: float | None = None) -> list[str]:
     """What keeps this array from being the numbers of samples of so many clients."""
     if is_integers(sizes) and sizes.min() >= 1 and num_clients in (None, sizes.size):
-        return None
+        return []
     wanted = "" if num_clients is None else f"{num_clients} "
     shown = np.array2string(sizes, threshold=6)
-    return f"sizes must be {wanted}integers >= 1, one a client, but got {shown}."
+    return [f"sizes must be {wanted}integers >= 1, one a client, but got {shown}."]
 
 
 def _check_enough(num_samples: int, num_clients: int, min_size: int = 1) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from fedplan.errors import InputError, unmet
 from fedplan.tasks.dataset import FederatedData, FloatArray, IntArray, as_array
-from fedplan.tasks.partition import sizes_problem
+from fedplan.tasks.partition import sizes_problems
 
 MAX_SEED = 2**32 - 1  # what numpy.random.RandomState accepts
 
@@ -46,15 +46,17 @@ def synthetic(
     >>> data.num_clients, data.num_samples, round(float(data.sizes.std()))
     (100, 24573, 356)
     """
-    _check(alpha, beta, num_clients, num_features, num_classes, seed, sizes)
+    shape = {"num_clients": num_clients, "num_features": num_features, "num_classes": num_classes}
+    _check(sizes, alpha=alpha, beta=beta, seed=seed, **shape)
     random = np.random.RandomState(seed)
-    counts = _lognormal_sizes(random, num_clients) if sizes is None else np.asarray(sizes, np.int64)
+    if sizes is None:
+        sizes = random.lognormal(4.0, 2.0, num_clients).astype(np.int64) + 50
     models = 1 if iid else num_clients
     model_means = random.normal(0.0, alpha, models)
     input_means = random.normal(0.0, beta, models)
     centres = np.stack([random.normal(mean, 1.0, num_features) for mean in input_means])
     scale = np.arange(1, num_features + 1) ** -0.6  # standard deviations of Sigma
-    starts = np.concatenate([[0], np.cumsum(counts)])
+    starts = np.concatenate([[0], np.cumsum(np.asarray(sizes, np.int64))])
     x = np.empty((starts[-1], num_features), np.float32)
     y = np.empty(starts[-1], np.int64)
     for client, (start, end) in enumerate(pairwise(starts)):
@@ -71,38 +73,17 @@ def synthetic(
     )
 
 
-def _lognormal_sizes(random: np.random.RandomState, num_clients: int) -> IntArray:
-    return random.lognormal(4.0, 2.0, num_clients).astype(np.int64) + 50
-
-
-def _check(
-    alpha: float,
-    beta: float,
-    num_clients: int,
-    num_features: int,
-    num_classes: int,
-    seed: int,
-    sizes: Sequence[int] | IntArray | None,
-) -> None:
-    problems = [
-        f"{name} is a standard deviation and must be a finite number >= 0, but got {value}."
-        for name, value in (("alpha", alpha), ("beta", beta))
-        if not 0 <= value < np.inf
-    ]
+def _check(sizes: Sequence[int] | IntArray | None, **given: float) -> None:
     rules = {
-        "num_clients >= 1": num_clients >= 1,
-        "num_features >= 1": num_features >= 1,
-        "num_classes >= 2": num_classes >= 2,
-        f"0 <= seed <= {MAX_SEED}": 0 <= seed <= MAX_SEED,
+        "0 <= alpha < inf": 0 <= given["alpha"] < np.inf,
+        "0 <= beta < inf": 0 <= given["beta"] < np.inf,
+        "num_clients >= 1": given["num_clients"] >= 1,
+        "num_features >= 1": given["num_features"] >= 1,
+        "num_classes >= 2": given["num_classes"] >= 2,
+        f"0 <= seed <= {MAX_SEED}": 0 <= given["seed"] <= MAX_SEED,
     }
-    problems += unmet(
-        rules,
-        num_clients=num_clients,
-        num_features=num_features,
-        num_classes=num_classes,
-        seed=seed,
-    )
-    if sizes is not None and (problem := sizes_problem(as_array(sizes), num_clients)):
-        problems.append(problem)
+    problems = unmet(rules, **given)
+    if sizes is not None:
+        problems += sizes_problems(as_array(sizes), given["num_clients"])
     if problems:
         raise InputError(problems)
