@@ -231,6 +231,8 @@ class LiveOnline(LiveSteering):
         grouping = live.first.first.grouping
         self._online = OnlineSteering(live.problem, grouping, live.setting)
         super().__init__(live, self._online)
+        if live.guessed:
+            self.decisions[0] = replace(self.decisions[0], why=_FIRST)
         self._ratio = _ratio(grouping)
         self._has_signal = False
 

@@ -112,11 +112,6 @@ class FlowerRunner:
         return len(self._roster.present)
 
     @property
-    def evaluates_centrally(self) -> bool:
-        """Whether the server evaluates the model, not the clients."""
-        return self._judge.evaluate is not None
-
-    @property
     def names(self) -> tuple[str, ...]:
         """What the clients call themselves, in the order of their numbers."""
         return tuple(self._roster.names)

@@ -7,7 +7,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,20 +24,17 @@ from fedplan.core.records import RunRecord, Status, Stop
 from fedplan.core.setting import Setting
 from fedplan.course.live import alike
 from fedplan.errors import FedplanError, InputError, InputProblem
-from fedplan.flower.beginning import Beginning
 from fedplan.flower.exchange import Clock
-from fedplan.flower.journal import Journal, load_weights, save_weights
+from fedplan.flower.kept_study import KeptStudy
 from fedplan.flower.log import LOG
 from fedplan.flower.models import to_record
-from fedplan.flower.replies import Layout
 from fedplan.flower.rounds import Made
 from fedplan.flower.rules import RoundRules
 from fedplan.flower.runner import FlowerRunner
 from fedplan.simulation import Job
-from fedplan.store import DEFAULT_URL, Store, StudyEntry
+from fedplan.store import DEFAULT_URL, Store
 from fedplan.store.database import path_of
-from fedplan.studies.devices import find_names, observed_devices, save_names
-from fedplan.tables import read_fleet, write_fleet
+from fedplan.tables import read_fleet
 
 EvaluateFn = Callable[[int, ArrayRecord], MetricRecord | None]
 
@@ -130,16 +127,10 @@ class PlannedFedAvg:
         rules = self._rules if timeout is None else replace(self._rules, deadline_s=timeout)
         with Store(self._store_url) as store:
             LOG.info("Study %s is kept in %s", self._study, path_of(self._store_url).absolute())
-            experiment = {
-                "engine": "flower",
-                "study": self._study,
-                "arrays": _shapes(initial_arrays),
-                "learning_rate": asdict(self._rate),
-            }
-            entry = store.save_study(self._study, {}, experiment)
+            kept = KeptStudy(store, self._study, self.folder, initial_arrays, self._rate)
             runner = FlowerRunner(
                 grid,
-                self._first_arrays(initial_arrays),
+                kept.first_arrays(initial_arrays),
                 evaluate=None if evaluate_fn is None else _central(evaluate_fn),
                 learning_rate=self._rate,
                 rules=rules,
@@ -147,18 +138,29 @@ class PlannedFedAvg:
                 evaluate_config=evaluate_config,
                 loss_metric=self._metrics[0],
                 accuracy_metric=self._metrics[1],
-                names=find_names(store, entry),
+                names=kept.names,
+                journal=kept.journal,
                 clock=self._clock,
             )
-            self._meet_clients(runner, store, entry)
-            run, result = self._train(runner, store, entry, num_rounds)
+            self._meet_clients(runner, kept)
+            run, result = self._train(runner, kept, replace(self._stop, max_rounds=num_rounds))
+        evaluations = (
+            result.evaluate_metrics_clientapp
+            if evaluate_fn is None
+            else result.evaluate_metrics_serverapp
+        )
+        for record in run.rounds:
+            found = {"loss": record.loss, "accuracy": record.accuracy}
+            evaluations[record.round] = MetricRecord(
+                {key: value for key, value in found.items() if value is not None}
+            )
         self.status, self.message, self.decisions = run.status, run.message, run.decisions
         self.setting = (run.rounds[-1].setting if run.rounds else None) or run.setting
         LOG.info("Training has ended (%s) after %d rounds. %s", run.status, run.num_rounds,
                  run.message)  # fmt: skip
         return result
 
-    def _meet_clients(self, runner: FlowerRunner, store: Store, entry: StudyEntry) -> None:
+    def _meet_clients(self, runner: FlowerRunner, kept: KeptStudy) -> None:
         wanted = self._min_clients
         there = runner.wait_for(wanted)
         if there < wanted:
@@ -166,71 +168,24 @@ class PlannedFedAvg:
                 f"{wanted} clients are to be there, but after {runner.rules.wait_s:g} s {there} "
                 "are. Start more nodes, or lower min_clients."
             )
-        save_names(store, entry, runner.names)
+        kept.save_names(runner.names)
 
-    def _train(
-        self, runner: FlowerRunner, store: Store, entry: StudyEntry, num_rounds: int
-    ) -> tuple[RunRecord, Result]:
-        """Train to the end; what came of it is in the store, and files beside it."""
+    def _train(self, runner: FlowerRunner, kept: KeptStudy, stop: Stop) -> tuple[RunRecord, Result]:
+        """Train to the end."""
         result = Result()
-        journal = Journal(store, entry.experiment.settings, self.folder / "training")
-        course = self._beginning(runner, store, entry).course(self._problem, self._plan)
-        known = len(runner.names)
 
         def report(_job: Job, made: Made) -> None:
-            nonlocal known
             if made.metrics:
                 result.train_metrics_clientapp[made.record.round] = MetricRecord({**made.metrics})
-            if len(runner.names) > known:
-                known = len(runner.names)
-                save_names(store, entry, runner.names)
+            kept.save_names(runner.names)
 
-        runner.journal, runner.report = journal, report
-        stop = replace(self._stop, max_rounds=num_rounds)
+        runner.report = report
+        course = kept.begin(self._seed, self._problem, self._plan, fleet=self._fleet)
         run = runner.run(course, stop, seed=self._seed)
         run = replace(run, message=" ".join([run.message, *_remarks(run, stop, runner)]).strip())
-        journal.finish(run)
-        evaluations = (
-            result.evaluate_metrics_serverapp
-            if runner.evaluates_centrally
-            else result.evaluate_metrics_clientapp
-        )
-        for record in run.rounds:
-            found = {"loss": record.loss, "accuracy": record.accuracy}
-            evaluations[record.round] = MetricRecord(
-                {key: value for key, value in found.items() if value is not None}
-            )
+        kept.finish(run, runner.weights)
         result.arrays = to_record(runner.weights)
-        save_weights(self.folder / "model.npz", run.num_rounds, runner.weights)
-        devices = observed_devices(store, entry)
-        if devices is not None and devices.costs.devices:
-            write_fleet(self.folder / "fleet.csv", devices.fleet)
         return run, result
-
-    def _beginning(self, runner: FlowerRunner, store: Store, entry: StudyEntry) -> Beginning:
-        """What the study began with; it begins now where it has not."""
-        step = f"start-{self._seed}"
-        if (begun := store.find_step(entry, step)) is not None:
-            return Beginning(**begun)
-        measured = self.folder / "fleet.csv"
-        earlier = self._fleet or (read_fleet(measured) if measured.exists() else None)
-        beginning = Beginning.of(self._problem, self._plan, runner.names, earlier)
-        if beginning.known is None and self._plan is None:
-            LOG.info("Nothing is known of the devices yet: the first rounds measure them.")
-        store.save_step(entry, step, asdict(beginning))
-        return beginning
-
-    def _first_arrays(self, arrays: ArrayRecord) -> ArrayRecord:
-        """The arrays of the first start: a run that was not begun yet begins where others did."""
-        path = self.folder / "initial.npz"
-        given = Layout(arrays).arrays
-        if not path.exists():
-            save_weights(path, 0, given)
-        first = to_record(load_weights(path)[1])
-        if _shapes(first) != _shapes(to_record(given)):
-            message = "is of another model. Give this one a study of its own, or remove the folder."
-            raise InputError(InputProblem(source=str(path), message=message))
-        return first
 
 
 def read_plan(path: str | os.PathLike[str]) -> tuple[int, int]:
@@ -293,7 +248,3 @@ def _central(evaluate_fn: EvaluateFn) -> Callable[[int, ArrayRecord], tuple[floa
         return float(loss), float(accuracy) if isinstance(accuracy, int | float) else None
 
     return evaluate
-
-
-def _shapes(arrays: ArrayRecord) -> list[list[Any]]:
-    return [[name, array.dtype, list(array.shape)] for name, array in arrays.items()]
