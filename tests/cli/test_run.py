@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from scripted import follow_script
 
+from fedplan.figures.units import quantity, time_unit
+
 CONTRACT = {
     "success", "status", "study", "plan", "course", "predicted", "measured", "limits", "pilots",
     "bill", "alternatives", "message", "report",
@@ -106,9 +108,11 @@ def test_a_report_has_every_number_that_was_asked_for(fedplan, store, tmp_path, 
     answer = fedplan(*words).json
     text = page.read_text()
     assert answer["report"] == str(page) and text.startswith("# demo: reached")
-    assert f"{answer['bill']['all_in']['time_s']:,.4g}" in text and answer["message"] in text
-    assert f"{answer['predicted']['rounds']:,.4g}" in text and "| target-loss | 0.6 |" in text
-    assert "| 6 | turns | 4 | 40 | 60 | 50 |" in text
+    bill, predicted = answer["bill"]["all_in"], answer["predicted"]
+    assert quantity(bill["time_s"], time_unit(bill["time_s"])) in text
+    assert answer["message"] in text
+    assert f"| {predicted['rounds']:,.0f} |" in text and "| target-loss | 0.6 |" in text
+    assert "| 6 | turns | 4 | 40 | 60 | 50 (" in text
     assert all(other["name"] in text for other in answer["alternatives"])
 
 

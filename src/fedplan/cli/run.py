@@ -100,21 +100,14 @@ def _figure(experiment: Experiment, outcome: Outcome) -> Figure | None:
 
 
 def _write_report(experiment: Experiment, outcome: Outcome, path: str, asked: Asked) -> None:
-    """Markdown or a page, by the file's ending."""
-    if path.lower().endswith(".html"):
-        from fedplan.store import Store
-        from fedplan.studies.stored import stored_facts
-        from fedplan.web.report import write_report
+    from fedplan.store import Store
+    from fedplan.studies.stored import stored_facts
+    from fedplan.web.report import write_report
 
-        with Store(asked.store_url) as store:
-            facts = stored_facts(store, experiment.save(store))
-        write_report(replace(facts, experiment=experiment, outcome=outcome), path)
-        return
-    from fedplan.atomic import draft_of
-    from fedplan.studies.markdown import report_text
-
-    with draft_of(path) as draft:
-        draft.write_text(report_text(experiment, outcome, picture=asked.plot), encoding="utf-8")
+    with Store(asked.store_url) as store:
+        facts = stored_facts(store, experiment.save(store))
+    found = replace(facts, experiment=experiment, outcome=outcome)
+    write_report(found, path, picture=asked.plot)
 
 
 def _as_json(experiment: Experiment, outcome: Outcome) -> dict[str, Any]:

@@ -1,77 +1,66 @@
-"""The report: what a study has come to, in one HTML file that needs nothing else."""
+"""The report: what a study has come to, as a page or as Markdown."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import os
-import re
-from importlib.resources import files
-from string import Template
+from collections.abc import Iterator, Sequence
 
 from fedplan.atomic import draft_of
-from fedplan.figures.save import plotly_script
-from fedplan.markup import Markup, join, tag
 from fedplan.studies.stored import Recalled
 from fedplan.web.report.origin import origin_sections
 from fedplan.web.report.outcome import outcome_sections
+from fedplan.web.report.page import page_html
+from fedplan.web.report.parts import Code, Facts, Part, Sections, Table
 from fedplan.web.report.runs import runs_sections, sweep_sections
 
-SUFFIXES = (".html",)
+SUFFIXES = (".html", ".md")
 
-__all__ = ["SUFFIXES", "report_html", "write_report"]
-
-
-def write_report(found: Recalled, path: str | os.PathLike[str]) -> None:
-    """Write the report; a failure leaves an old file as it was."""
-    page = report_html(found)
-    with draft_of(path, SUFFIXES) as draft:
-        draft.write_text(page, encoding="utf-8")
+__all__ = ["SUFFIXES", "write_report"]
 
 
-def report_html(found: Recalled) -> str:
-    """The whole page. It asks for nothing from anywhere, and its policy lets it ask for nothing."""
+def write_report(
+    found: Recalled, path: str | os.PathLike[str], *, picture: str | None = None
+) -> None:
+    """Write a page, or Markdown, by the file's ending; a failure leaves an old file as it was.
+
+    picture : a file of the study's figure, for Markdown; a page has figures of its own.
+    """
     if found.experiment is not None and found.outcome is not None:
         status, message, sections = outcome_sections(found.experiment, found.outcome)
     elif found.experiment is not None and found.sweep is not None:
         status, message, sections = sweep_sections(found, found.experiment, found.sweep)
     else:
         status, message, sections = runs_sections(found)
-    shown = {title: join(parts) for title, parts in (sections | origin_sections(found)).items()}
-    scripts = [_file("page.js")]
-    if any("data-plot" in content for content in shown.values()):
-        scripts.insert(0, plotly_script().read_text(encoding="utf-8"))
-    hashes = " ".join(f"'sha256-{_digest(script)}'" for script in scripts)
-    return Template(_file("page.html")).substitute(
-        policy="default-src 'none'; img-src data: blob:; style-src 'unsafe-inline'; "
-        f"script-src {hashes}",
-        title=tag("title", f"{found.name}: {status} - fedplan"),
-        style=_file("page.css"),
-        heading=tag("h1", found.name, " ", tag("span", status, class_=f"status {_tone(status)}")),
-        message=tag("p", message, class_="lead"),
-        contents=tag(
-            "ul", [tag("li", tag("a", title, href=f"#{_anchor(title)}")) for title in shown]
-        ),
-        sections=join(
-            tag("section", tag("h2", title), content, id=_anchor(title))
-            for title, content in shown.items()
-        ),
-        scripts=Markup("\n".join(f"<script>{script}</script>" for script in scripts)),
-    )
+    sections |= origin_sections(found)
+    if os.fspath(path).lower().endswith(".html"):
+        text = page_html(found.name, status, message, sections)
+    else:
+        drawn = [f"![Losses, decisions, turns and the bill]({picture})"] if picture else []
+        texts = [f"# {found.name}: {status}", message, *drawn, *_markdown(sections)]
+        text = "\n\n".join(texts) + "\n"
+    with draft_of(path, SUFFIXES) as draft:
+        draft.write_text(text, encoding="utf-8")
 
 
-def _anchor(title: str) -> str:
-    return re.sub(r"[^a-z]+", "-", title.lower()).strip("-")
+def _markdown(sections: Sections) -> Iterator[str]:
+    for title, parts in sections.items():
+        yield f"## {title}"
+        for part in parts:
+            yield from _texts(part)
 
 
-def _tone(status: str) -> str:
-    tones = {"reached": "good", "swept": "good", "unfinished": "open", "stored": "open"}
-    return tones.get(status, "bad")
-
-
-def _file(name: str) -> str:
-    return files(__package__).joinpath(name).read_text(encoding="utf-8")
-
-
-def _digest(script: str) -> str:
-    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+def _texts(part: Part) -> Iterator[str]:
+    match part:
+        case str():
+            yield part
+        case Code(text):
+            yield f"```\n{text.rstrip()}\n```"
+        case Facts(facts):
+            yield "\n".join(f"- {name}: {text}" for name, text in facts.items())
+        case Table(caption, head, rows, note):
+            lines: list[Sequence[str]] = [head, ["---"] * len(head), *rows]
+            cells = ([cell.replace("|", "\\|") for cell in line] for line in lines)
+            yield f"**{caption}**"
+            yield "\n".join(f"| {' | '.join(line)} |" for line in cells)
+            if note:
+                yield note

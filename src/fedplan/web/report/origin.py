@@ -8,13 +8,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from fedplan.markup import Markup, table, tag
 from fedplan.store import StudyEntry
 from fedplan.store.entries import current_versions
 from fedplan.studies.keys import KEYS, TABLES
 from fedplan.studies.stored import Recalled
 from fedplan.studies.study_text import study_toml, study_words
-from fedplan.web.report.parts import Sections
+from fedplan.web.report.parts import Code, Part, Sections, Table
 
 _GRID = ("clients-per-round", "groups", "local-steps")
 
@@ -28,30 +27,22 @@ def origin_sections(found: Recalled) -> Sections:
     }
 
 
-def _reproduce(found: Recalled) -> list[Markup]:
+def _reproduce(found: Recalled) -> list[Part]:
     if found.outcome is None and found.sweep is None:
-        words = "The report has all that the store knows; what began these runs is not in it."
-        return [tag("p", words)]
+        return ["The report has all that the store knows; what began these runs is not in it."]
     live = ["--runner", "flower", "--federation", found.federation] if found.federation else []
     command = ["fedplan", "run" if found.sweep is None else "sweep"]
     tables, grid = _without_grid(found.configuration)
     known = None if live else study_words(found.name, tables, apart_from=_said_by(grid))
-    parts = []
+    parts: list[Part] = []
     if known is None:
         file = f"{found.name}.toml"
-        parts = [
-            tag("p", f"This file, {file}:"),
-            tag("pre", tag("code", study_toml(tables)), tabindex="0"),
-            tag("p", "and this command:"),
-        ]
+        parts = [f"This file, {file}:", Code(study_toml(tables)), "and this command:"]
         known = [file]
-    typed = shlex.join([*command, *known, *grid, *live])
-    parts.append(tag("pre", tag("code", typed), tabindex="0"))
+    again = "With the versions below it comes to the same numbers, on any number of cores."
     if live:
         again = "Devices and network are real: losses and seconds will differ."
-    else:
-        again = "With the versions below it comes to the same numbers, on any number of cores."
-    return [*parts, tag("p", again)]
+    return [*parts, Code(shlex.join([*command, *known, *grid, *live])), again]
 
 
 def _without_grid(configuration: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
@@ -67,18 +58,18 @@ def _said_by(grid: list[str]) -> list[str]:
     return [word.partition("=")[0] for word in grid]
 
 
-def _configuration(found: Recalled) -> list[Markup]:
+def _configuration(found: Recalled) -> list[Part]:
     shown = found.configuration or found.settings
     shown = {name: shown[name] for name in (*TABLES, *shown) if name in shown}
-    return [tag("div", [_table_of(name, value) for name, value in shown.items()], class_="tables")]
+    return [_table_of(name, value) for name, value in shown.items()]
 
 
-def _table_of(name: str, value: Any) -> Markup:
+def _table_of(name: str, value: Any) -> Table:
     rows = [(name, _text(value))]
     if isinstance(value, Mapping):
         given = {key: value[key] for key in (*KEYS, *value) if key in value and _counts(key, value)}
         rows = [row for row in _flat(given) if row[1] != "-"]
-    return table(f"[{name}]", ("key", "value"), rows, class_="plain")
+    return Table(f"[{name}]", ("key", "value"), rows, plain=True)
 
 
 def _counts(key: str, given: Mapping[str, Any]) -> bool:
@@ -101,13 +92,13 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _versions(found: Recalled) -> list[Markup]:
+def _versions(found: Recalled) -> list[Part]:
     entry, now = found.entry, asdict(current_versions())
     then = asdict(entry.versions) if isinstance(entry, StudyEntry) else {}
     rows = [(name, then.get(name, "-"), version) for name, version in now.items()]
     kind = "study" if isinstance(entry, StudyEntry) else "experiment"
     return [
-        table("Versions", ("package", "the study", "this report"), rows, class_="plain"),
-        tag("p", f"Begun {entry.created}. Fingerprint of the {kind}:"),
-        tag("p", tag("code", entry.fingerprint)),
+        Table("Versions", ("package", "the study", "this report"), rows, plain=True),
+        f"Begun {entry.created}. Fingerprint of the {kind}:",
+        Code(entry.fingerprint),
     ]

@@ -9,18 +9,19 @@ from fedplan.core.plan import GroupCost
 from fedplan.figures import alone, convergence_data
 from fedplan.figures.convergence import sound_runs
 from fedplan.figures.turn_bills import Totals
-from fedplan.markup import Markup, join, tag
 from fedplan.studies.experiment import Experiment
 from fedplan.studies.figures import has_losses, outcome_figure, paid_lines
 from fedplan.studies.keys import LIMIT_KEYS, PRICE_KEYS, ObjectiveTable
 from fedplan.studies.outcome import Bill, Outcome, decisions_of
 from fedplan.studies.verdict import course_words
 from fedplan.web.report.parts import (
+    Facts,
+    Part,
+    Picture,
     Sections,
+    Table,
     amount,
     count,
-    facts,
-    figure,
     joules,
     listing,
     run_table,
@@ -28,10 +29,9 @@ from fedplan.web.report.parts import (
     share,
     span,
     whole,
-    wide_table,
 )
 
-_NOT_BEGUN = tag("p", "Training was not begun.")
+_NOT_BEGUN = "Training was not begun."
 
 
 def outcome_sections(experiment: Experiment, outcome: Outcome) -> tuple[str, str, Sections]:
@@ -47,35 +47,32 @@ def outcome_sections(experiment: Experiment, outcome: Outcome) -> tuple[str, str
         # A pilot ends at a loss of its own, above the study's.
         pilots = run_table("The paper's pilots", outcome.pilots, target="loss")
         sections["Pilots"] = [pilots, _pilot_losses(outcome)]
-    sections["Training"] = [_training(experiment, outcome), shown["training"]]
+    sections["Training"] = [*_training(experiment, outcome), shown["training"]]
     sections["The bill"] = [_bill(experiment, outcome), shown["bill"]]
     return outcome.status, outcome.message, sections
 
 
-def _tiles(experiment: Experiment, outcome: Outcome) -> Markup:
-    """The numbers that people look for first."""
-    tiles: list[tuple[str, str]] = []
+def _tiles(experiment: Experiment, outcome: Outcome) -> Facts:
+    tiles = {}
     if (setting := outcome.setting) is not None:
         if setting.groups is None:
             clients = f"{setting.clients_per_round:,} of {experiment.num_clients:,}"
-            tiles.append((clients, "clients per round (K)"))
+            tiles["clients per round (K)"] = clients
         else:
-            tiles.append((f"{setting.groups:,}", "groups of devices that take turns"))
+            tiles["groups of devices that take turns"] = f"{setting.groups:,}"
     measured, all_in = outcome.measured, outcome.all_in
     if measured is not None and all_in is not None and measured.reached:
-        tiles += [
-            (count(measured.rounds), "rounds to the target"),
-            (seconds(all_in.time_s), "all in, from the first round on"),
-        ]
+        tiles["rounds to the target"] = count(measured.rounds)
+        tiles["all in, from the first round on"] = seconds(all_in.time_s)
         if all_in.energy_j:
-            tiles.append((joules(all_in.energy_j), "of the devices"))
+            tiles["of the devices"] = joules(all_in.energy_j)
     if (part := outcome.pilots_share) is not None and outcome.pilots:
-        tiles.append((share(part), "of one training is what the pilots cost"))
-    return tag("div", [tag("p", tag("b", big), " ", small) for big, small in tiles], class_="tiles")
+        tiles["of one training is what the pilots cost"] = share(part)
+    return Facts(tiles, as_tiles=True)
 
 
-def _answers(experiment: Experiment, outcome: Outcome) -> Markup:
-    return facts(
+def _answers(experiment: Experiment, outcome: Outcome) -> Facts:
+    return Facts(
         {
             "What was asked": _asked(experiment),
             "What was done": _done(outcome),
@@ -150,7 +147,7 @@ def _right(outcome: Outcome) -> str:
     return f"{verdict}: {words}, and {count(measured.rounds)} were needed on average."
 
 
-def _decided(outcome: Outcome) -> Markup:
+def _decided(outcome: Outcome) -> Part:
     if outcome.measured is None:
         return _NOT_BEGUN
     run = outcome.measured.runs[0]
@@ -169,7 +166,7 @@ def _decided(outcome: Outcome) -> Markup:
     return listing(caption, columns, decisions_of(run))
 
 
-def _groups(outcome: Outcome) -> Markup:
+def _groups(outcome: Outcome) -> Part:
     columns: dict[str, Callable[[tuple[int, GroupCost]], str]] = {
         "group": lambda row: f"{row[0]:,}",
         "devices": lambda row: f"{row[1].clients:,}",
@@ -183,17 +180,17 @@ def _groups(outcome: Outcome) -> Markup:
     return listing("Groups at the beginning, the fastest first", columns, rows)
 
 
-def _pilot_losses(outcome: Outcome) -> Markup:
+def _pilot_losses(outcome: Outcome) -> Part:
     if not sound_runs(outcome.pilots):
-        return Markup("")
+        return None
     data = convergence_data(outcome.pilots, title="Pilots")
-    return figure(data, "Pilots", "Training loss of every pilot.")
+    return Picture(data, "Pilots", "Training loss of every pilot.")
 
 
-def _training(experiment: Experiment, outcome: Outcome) -> Markup:
+def _training(experiment: Experiment, outcome: Outcome) -> list[Part]:
     measured, expected = outcome.measured, outcome.forecast
     if measured is None:
-        return _NOT_BEGUN
+        return [_NOT_BEGUN]
     cost = f"cost ({experiment.objective.unit})"
     forms = {"rounds": whole, "time": seconds, "energy": joules, cost: amount}
 
@@ -210,30 +207,30 @@ def _training(experiment: Experiment, outcome: Outcome) -> Markup:
             row[1:3] = form(total), span(expected.interval_of(total), form)
     head = ("", "foretold", "9 times in 10 within", "measured")
     caption = "Training to the target, on average over the runs that reached it"
-    return join([wide_table(caption, head, rows), run_table("Training runs", measured.runs)])
+    return [Table(caption, head, rows), run_table("Training runs", measured.runs)]
 
 
-def _bill(experiment: Experiment, outcome: Outcome) -> Markup:
+def _bill(experiment: Experiment, outcome: Outcome) -> Part:
     lines: list[tuple[str, Totals]] = [(one.name, one) for one in paid_lines(outcome)]
     if not lines and outcome.pilots:
         lines = [("all pilots", outcome.pilots_bill)]
     lines += [(f"expected: {one.name}", one.prediction) for one in outcome.alternatives]
     if not lines:
-        return tag("p", "Nothing was trained.")
-    return wide_table(
+        return "Nothing was trained."
+    return Table(
         "What was paid, and what others would have been",
         ("", "time", "energy", f"cost ({experiment.objective.unit})"),
         [(name, seconds(b.time_s), joules(b.energy_j), amount(b.cost)) for name, b in lines],
     )
 
 
-def _pictures(experiment: Experiment, outcome: Outcome) -> dict[str, Markup]:
+def _pictures(experiment: Experiment, outcome: Outcome) -> dict[str, Part]:
     """The figures there are, by the section they stand in."""
-    shown = dict.fromkeys(("training", "steps", "turns", "bill"), Markup(""))
+    shown: dict[str, Part] = dict.fromkeys(("training", "steps", "turns", "bill"))
     if outcome.measured is None or not has_losses(outcome):
         return shown
     # Of several bills the last is kept, which has the cost; the table has the others.
     for panel in outcome_figure(experiment, outcome).panels:
         title = panel.title or f"The bill, {panel.x.label}"
-        shown[panel.name] = figure(alone(panel), title, f"{panel.words.rstrip('.')}.")
+        shown[panel.name] = Picture(alone(panel), title, f"{panel.words.rstrip('.')}.")
     return shown

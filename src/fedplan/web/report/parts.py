@@ -1,41 +1,55 @@
-"""Parts of every report: figures with their stills, tables, and numbers for people."""
+"""Parts of every report: pictures, tables, facts, code; and numbers for people."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, TypeVar
 
 from fedplan.core.records import RunRecord
 from fedplan.figures import Figure
-from fedplan.figures.save import screen_json, still_image
 from fedplan.figures.units import energy_unit, number, quantity, time_unit
-from fedplan.markup import Markup, join, table, tag
 from fedplan.store import RunEntry
 
 T = TypeVar("T")
-Sections = dict[str, Iterable[str | Iterable[str]]]  # what stands under each heading
 
 
-def figure(data: Figure, title: str, words: str) -> Markup:
-    """A figure: interactive where scripts run, else, and on paper, a drawing.
+class Picture(NamedTuple):
+    """A figure, its title, and what there is to see, for those who cannot, too."""
 
-    words : what there is to see, for those who cannot, too.
+    figure: Figure
+    title: str
+    words: str
+
+
+class Table(NamedTuple):
+    """Cells below headings, and what is said of rows that are left out.
+
+    plain : whether the cells are texts, and the table never wider than the page.
     """
-    spec = Markup(f'<script type="application/json">{screen_json(data)}</script>')
-    return tag(
-        "figure",
-        tag("img", src=still_image(data), alt=f"{title}. {words}"),
-        spec,
-        tag("figcaption", tag("b", f"{title}."), f" {words}"),
-        data_plot="",
-    )
+
+    caption: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    note: str = ""
+    plain: bool = False
 
 
-def wide_table(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> Markup:
-    """A table that scrolls by itself where the page is narrow."""
-    shown = table(caption, head, rows)
-    return tag("div", shown, class_="scroll", tabindex="0", role="region", aria_label=caption)
+class Facts(NamedTuple):
+    """Names and what they are; as tiles, the numbers that people look for first."""
+
+    facts: Mapping[str, str]
+    as_tiles: bool = False
+
+
+class Code(NamedTuple):
+    """What is typed, or stands in a file."""
+
+    text: str
+
+
+Part = str | Picture | Table | Facts | Code | None  # a text is a paragraph
+Sections = dict[str, Sequence[Part]]  # what stands under each heading
 
 
 def listing(
@@ -45,19 +59,19 @@ def listing(
     *,
     most: int = 1000,
     rest: str = "",
-) -> Markup:
+) -> Table:
     """A table with one row per item, and one column per name.
 
     most, rest : rows at most, and what is said of the number that is left out.
     """
-    rows = ([shown(item) for shown in columns.values()] for item in items[:most])
-    made, more = wide_table(caption, tuple(columns), rows), len(items) - most
-    return join([made, tag("p", f"{more:,} {rest}")]) if more > 0 else made
+    rows = [[shown(item) for shown in columns.values()] for item in items[:most]]
+    more = len(items) - most
+    return Table(caption, tuple(columns), rows, note=f"{more:,} {rest}" if more > 0 else "")
 
 
 def run_table(
     caption: str, runs: Sequence[RunRecord | RunEntry], *, target: str = "target", most: int = 1000
-) -> Markup:
+) -> Table:
     """One row per run; `target` is what a run that reached its target was ended by."""
     columns: dict[str, Callable[[RunRecord | RunEntry], str]] = {
         "setting": lambda run: f"{run.identity.partition('/')[0]} {run.setting.label}".lstrip(),
@@ -70,12 +84,6 @@ def run_table(
     }
     rest = "more runs are in the store: `fedplan export` writes all."
     return listing(caption, columns, runs, most=most, rest=rest)
-
-
-def facts(pairs: Mapping[str, str]) -> Markup:
-    """Names and what they are."""
-    shown = [tag("div", tag("dt", name), tag("dd", text)) for name, text in pairs.items()]
-    return tag("dl", shown)
 
 
 def seconds(value: float) -> str:

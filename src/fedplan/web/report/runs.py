@@ -8,7 +8,6 @@ from fedplan.core.fleet import QUANTITIES
 from fedplan.errors import InputError
 from fedplan.figures import alone, convergence_data
 from fedplan.figures.units import ratio_label
-from fedplan.markup import Markup, join
 from fedplan.store import RunEntry
 from fedplan.studies.cells import Cell
 from fedplan.studies.devices import Devices
@@ -17,15 +16,15 @@ from fedplan.studies.figures import sweep_figure
 from fedplan.studies.stored import Recalled
 from fedplan.studies.sweep import Sweep
 from fedplan.web.report.parts import (
+    Facts,
+    Picture,
     Sections,
+    Table,
     amount,
-    facts,
-    figure,
     joules,
     listing,
     run_table,
     seconds,
-    wide_table,
 )
 
 _MOST_CELLS, _MOST_ROWS = 100, 200  # of tables; a sweep's figure has all
@@ -51,25 +50,25 @@ def sweep_sections(
         "Runs": f"{len(sweep.runs):,} of {sweep.total:,}",
     }
     status = "swept" if len(sweep.runs) == sweep.total else "unfinished"
-    sections: Sections = {"Summary": [facts(summary)]}
+    sections: Sections = {"Summary": [Facts(summary)]}
     if sweep.cells:
         cells = _cells(sweep, experiment.objective.unit)
         sections["What each setting cost"] = [_sweep_figure(sweep), cells]
     return status, sweep.message, sections
 
 
-def _sweep_figure(sweep: Sweep) -> Markup:
+def _sweep_figure(sweep: Sweep) -> Picture | None:
     best = sweep.best
     if best is not None and not best.cost:  # real devices may have measured nothing
-        return Markup("")
+        return None
     words = "A cell is a setting; the dearer, the stronger its colour"
     if best is not None:
         words += f"; the best is {best.label}"
     words += ". The table has the numbers."
-    return figure(sweep_figure(sweep, ""), "Mean cost against the best", words)
+    return Picture(sweep_figure(sweep, ""), "Mean cost against the best", words)
 
 
-def _cells(sweep: Sweep, unit: str) -> Markup:
+def _cells(sweep: Sweep, unit: str) -> Table:
     best = sweep.best_of_all
 
     def against(cell: Cell) -> str:
@@ -104,10 +103,10 @@ def runs_sections(found: Recalled) -> tuple[str, str, Sections]:
         summary["Settings used"] = "; ".join(used)
     if found.reason:
         summary["No more is said because"] = found.reason
-    sections: Sections = {"Summary": [facts(summary)]}
+    sections: Sections = {"Summary": [Facts(summary)]}
     if found.runs:
         shown = run_table("Runs, by K, E and seed", found.runs, most=_MOST_ROWS)
-        sections["Runs"] = [_losses(found), shown]
+        sections["Runs"] = [*_losses(found), shown]
     if found.devices is not None:
         sections["Devices"] = [_devices(found.devices)]
     return status, message, sections
@@ -141,24 +140,24 @@ def _training(run: RunEntry) -> str:
     )
 
 
-def _losses(found: Recalled) -> Markup:
+def _losses(found: Recalled) -> list[Picture]:
     try:
         data = convergence_data(found.records, title="")
     except InputError:  # no run has a loss, or all have diverged
-        return Markup("")
+        return []
     words = "Mean over the seeds of each K and E, with one standard deviation."
     # One figure for each panel: side by side they would not fit a phone.
-    return join(
-        figure(alone(panel), f"{panel.y.label} against {panel.x.label}".capitalize(), words)
+    return [
+        Picture(alone(panel), f"{panel.y.label} against {panel.x.label}".capitalize(), words)
         for panel in data.panels
-    )
+    ]
 
 
-def _devices(devices: Devices) -> Markup:
+def _devices(devices: Devices) -> Table:
     fleet = devices.fleet
     rows = [
         (name, *(amount(float(getattr(fleet, quantity)[place])) for quantity in QUANTITIES))
         for place, name in enumerate((fleet.device or ())[:_MOST_ROWS])
     ]
     head = ("device", "s a step", "s an exchange", "J a step", "J an exchange")
-    return wide_table("Devices, by all that was observed of them", head, rows)
+    return Table("Devices, by all that was observed of them", head, rows)
