@@ -95,12 +95,10 @@ def main() -> None:
         code = 0
     except click.exceptions.Exit as stop:
         code = stop.exit_code
-    except FedplanError as error:
-        code = fail(error)
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message(), err=True)
         code = error.exit_code
-    except click.ClickException as error:
+    except (FedplanError, click.ClickException) as error:
         code = fail(error)
     except (click.Abort, KeyboardInterrupt):
         click.echo(when_stopped(context), err=True)

@@ -112,19 +112,13 @@ def _read_basis(store_url: str, options: dict[str, Any]) -> Basis:
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    # Else a port could not be used for a minute after the last server on it ended.
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listener.bind((host, port))
-        listener.listen(128)
+        return socket.create_server((host, port), backlog=128)
     except OSError as error:
-        listener.close()
         raise FedplanError(
             f"port {port} cannot be used ({error.strerror}). Another program may have it, perhaps "
             f"an earlier fedplan serve: end that, or take one that is free with --port 0."
         ) from error
-    return listener
 
 
 def _serve(
