@@ -129,6 +129,8 @@ def _prediction_json(prediction: Prediction | None) -> dict[str, Any]:
 
 
 def _as_json(request: Request, result: Plan, what_ifs: list[WhatIf]) -> dict[str, Any]:
+    from fedplan.planning.explain import whole_message
+
     law = {"law": result.participation, "groups": [asdict(group) for group in result.groups]}
     return {
         "success": result.success,
@@ -158,7 +160,7 @@ def _as_json(request: Request, result: Plan, what_ifs: list[WhatIf]) -> dict[str
             {"if" if name == "name" else name: value for name, value in asdict(case).items()}
             for case in what_ifs
         ],
-        "message": _message(request, result),
+        "message": whole_message(result, request.knowledge, request.relative_to),
     }
 
 
@@ -167,20 +169,6 @@ def _co2_g(request: Request, result: Plan) -> float | None:
     if request.prices is None or result.prediction is None or not request.prices.co2_g_per_kwh:
         return None
     return request.prices.co2_g(result.prediction.energy_j)
-
-
-def _message(request: Request, result: Plan) -> str:
-    from fedplan.convergence.estimation import Estimate
-
-    parts = [result.message]
-    if request.relative_to:
-        parts.append(
-            "Rounds, time, energy, cost and limits are in relative units: they are for "
-            f"{request.relative_to}."
-        )
-    if isinstance(request.knowledge, Estimate):
-        parts.append(f"Pilots: {request.knowledge.message}")
-    return " ".join(parts)
 
 
 def _blocks(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fedplan.convergence.bound import Bound
+from fedplan.convergence.estimation import Estimate
 from fedplan.convergence.pilots import Piloted
 from fedplan.convergence.saturation import Saturation
 from fedplan.core.constraints import LIMIT_SLACK, TOTALS, Constraints
@@ -41,6 +42,17 @@ def plain(value: float) -> str:
 def is_guess(regret: float | None) -> bool:
     """Whether a plan of this regret is no more than a guess."""
     return regret is not None and regret > _GUESS
+
+
+def whole_message(plan: Plan, known: Bound | Estimate | Saturation, relative_to: str | None) -> str:
+    """A plan's message, what its numbers are relative to, and what the pilots tell."""
+    parts = [plan.message]
+    if relative_to:
+        units = "Rounds, time, energy, cost and limits are in relative units"
+        parts.append(f"{units}: they are for {relative_to}.")
+    if isinstance(known, Estimate):
+        parts.append(f"Pilots: {known.message}")
+    return " ".join(parts)
 
 
 def how_sure(method: str) -> str:

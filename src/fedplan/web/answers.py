@@ -14,7 +14,7 @@ from fedplan.core.plan import Plan
 from fedplan.core.prediction import Prediction
 from fedplan.figures.units import extra, few_digits
 from fedplan.participation import uniform
-from fedplan.planning.explain import is_guess
+from fedplan.planning.explain import is_guess, whole_message
 from fedplan.planning.making import make_plan
 from fedplan.planning.plans import TURNS, beside_turns
 from fedplan.planning.predict import predict, price_setting
@@ -58,7 +58,7 @@ def answer(question: Question) -> dict[str, Any]:
         "participation": {"law": question.participation, "groups": group_rows(plan)},
         "unit": plan.unit,
         "num_clients": len(question.fleet),
-        "message": _message(question, plan),
+        "message": whole_message(plan, question.knowledge, question.convergence.relative_to),
         "binding": list(plan.binding),
         "regret": plan.regret,
         "is_guess": estimate is not None and is_guess(plan.regret),
@@ -132,18 +132,6 @@ def _priced(question: Question, setting: tuple[int, int]) -> Prediction:
             problem = question.problem
             return predict(problem.fleet, known, problem.objective, *setting, target_gap=gap)
     return price_setting(question.problem, known, uniform(*setting), target_gap=gap)
-
-
-def _message(question: Question, plan: Plan) -> str:
-    parts = [plan.message]
-    if question.convergence.relative_to:
-        parts.append(
-            "Rounds, time, energy, cost and limits are in relative units: they are for "
-            f"{question.convergence.relative_to}."
-        )
-    if isinstance(question.knowledge, Estimate):
-        parts.append(f"Pilots: {question.knowledge.message}")
-    return " ".join(parts)
 
 
 def _facts(question: Question) -> dict[str, Any]:
