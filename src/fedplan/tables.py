@@ -9,13 +9,15 @@ import reprlib
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 from functools import partial
-from itertools import chain, islice
+from itertools import chain, islice, pairwise
 from typing import Any, TextIO
 
 import numpy as np
 
 from fedplan.atomic import draft_of
+from fedplan.convergence.histories import History
 from fedplan.convergence.pilots import Pilot
+from fedplan.convergence.saturation import ROUNDS
 from fedplan.core.fleet import (
     MAX_VALUE,
     QUANTITIES,
@@ -34,13 +36,16 @@ from fedplan.csvfile import (
     number,
     read_blocks,
 )
-from fedplan.errors import InputError, InputProblem
+from fedplan.errors import Collector, InputError, InputProblem
 
 _KINDS = {
     "fleet": Kind(required=QUANTITIES, optional=("device", "count", "samples")),
     "pilots": Kind(
         required=tuple(field.name for field in fields(Pilot) if field.name != "seed"),
         optional=("seed",),
+    ),
+    "runs": Kind(
+        required=("round", "clients", "local_steps", "loss"), optional=("run", "learning_rate")
     ),
 }
 _MOST_NAMED = 5  # lines, or pairs of losses, in one message
@@ -79,6 +84,93 @@ def read_pilots(path: str | os.PathLike[str], *, num_clients: int | None = None)
     if problems:
         raise InputError(problems)
     return list(chain.from_iterable(parts))
+
+
+def read_histories(paths: Sequence[str | os.PathLike[str]]) -> list[History]:
+    """Read trainings made elsewhere, any number in each file; every problem of all is raised.
+
+    Learning rates become multiples of their mean over the first rounds of all.
+    """
+    collector = Collector()
+    rows: list[dict[str, FloatArray]] = []
+    for path in paths:
+        rows += collector.attempt(partial(_read_runs, path)) or []
+    given = [run["learning_rate"] for run in rows if "learning_rate" in run]
+    if given and len(given) < len(rows):
+        collector.add("learning_rate must stand in every file of runs, or in none. Add it.")
+    collector.finish()
+    usual = 1.0
+    if given:
+        early = np.concatenate([run["learning_rate"][run["round"] <= ROUNDS] for run in rows])
+        usual = float((early if early.size else np.concatenate(given)).mean())
+    return [
+        History(
+            rounds=run["round"],
+            clients=run["clients"],
+            local_steps=run["local_steps"],
+            losses=run["loss"],
+            rates=run["learning_rate"] / usual if given else np.ones(run["round"].size),
+        )
+        for run in rows
+    ]
+
+
+def _read_runs(path: str | os.PathLike[str]) -> list[dict[str, FloatArray]]:
+    """The runs of one file by their names, a column of numbers each; without round 0."""
+    lines: dict[str, list[tuple[int, dict[str, float]]]] = {}
+    problems: list[InputProblem] = []
+    try:
+        read_blocks(path, "runs", _KINDS, partial(_runs_part, lines))
+    except InputError as error:
+        problems += error.problems
+    problems += [
+        InputProblem(
+            line=line,
+            column="round",
+            message=f"rounds of a run must rise, but {after['round']:g} comes after "
+            f"{before['round']:g}. Sort them, or tell runs apart by a column run.",
+        )
+        for run in lines.values()
+        for (_, before), (line, after) in pairwise(run)
+        if after["round"] <= before["round"]
+    ]
+    runs = [[row for _, row in run if row["round"]] for run in lines.values()]
+    if not problems and not any(math.isfinite(row["loss"]) for run in runs for row in run):
+        problems = [InputProblem(column="loss", message="must be known after some round >= 1.")]
+    if problems:
+        raise input_error(sorted(problems, key=lambda one: one.line or 0)[:MOST_PROBLEMS], path)
+    return [{name: np.array([row[name] for row in run]) for name in run[0]} for run in runs if run]
+
+
+def _runs_part(
+    lines: dict[str, list[tuple[int, dict[str, float]]]], cells: Cells, at: list[int]
+) -> tuple[int, list[InputProblem]]:
+    """Sort the rows of a block by their runs: how many, and what is wrong with each cell."""
+    names = cells.pop("run", [""] * len(at))
+    problems = []
+    for place, (line, run) in enumerate(zip(at, names, strict=True)):
+        row = {name: number(column[place]) for name, column in cells.items()}
+        lines.setdefault(run, []).append((line, row))
+        for name, value in row.items():
+            cell = cells[name][place]
+            wanted = _wanted_of_run(name, value, blank=not cell, begins=row["round"] == 0)
+            if wanted:
+                message = f"must be {wanted}, but got {reprlib.repr(cell)}.{comma_remedy(cell)}"
+                problems.append(InputProblem(line=line, column=name, message=message))
+    return len(at), problems
+
+
+def _wanted_of_run(name: str, value: float, *, blank: bool, begins: bool) -> str:
+    """What a cell of a run must be, where it is not; before the first round only losses count."""
+    if name == "loss":
+        return (
+            "" if blank or math.isfinite(value) else "a number, or empty where nobody measured it"
+        )
+    if name == "round":
+        return "" if value >= 0 and value.is_integer() else "a whole number >= 0"
+    if name == "learning_rate":
+        return "" if begins or 0 < value < math.inf else "a number > 0"
+    return "" if begins or (value >= 1 and value.is_integer()) else "a whole number >= 1"
 
 
 def write_fleet(path: str | os.PathLike[str], fleet: Fleet) -> None:

@@ -18,6 +18,7 @@ from stored_runs import save_live_study
 from fedplan import read_fleet, read_pilots
 from fedplan.store import Store
 from fedplan.studies import read_study
+from fedplan.tables import read_histories
 from profiles import read_profile
 
 DEMO = ROOT / "src" / "fedplan" / "studies" / "builtin" / "demo.toml"
@@ -111,11 +112,13 @@ def follow(command: Command, fedplan):
 
 
 @pytest.mark.parametrize("block", of_language("csv"))
-def test_a_file_of_devices_or_pilots_is_read(block, tmp_path):
+def test_a_file_of_devices_pilots_or_runs_is_read(block, tmp_path):
     path = tmp_path / "file.csv"
     path.write_text(block.text)
     if block.text.startswith("device,"):
         assert len(read_fleet(path)) > 1
+    elif block.text.startswith("run,"):
+        assert len(read_histories([path])) > 1
     else:
         assert len(read_pilots(path)) > 1
 

@@ -13,6 +13,7 @@ from fedplan import __version__
 from fedplan.cli.compare import compare
 from fedplan.cli.estimate import estimate
 from fedplan.cli.frontier import frontier
+from fedplan.cli.learn import learn
 from fedplan.cli.output import fail, when_stopped
 from fedplan.cli.plan import plan
 from fedplan.cli.profile import profile
@@ -65,6 +66,7 @@ def cli() -> None:
       fedplan profile                             seconds and joules of this device
       fedplan plan --fleet fleet.csv --pilots pilots.csv --energy-weight 0.3
       fedplan estimate --pilots pilots.csv --num-clients 100
+      fedplan learn runs.csv                      how many local steps pay, from runs you have
       fedplan frontier --fleet fleet.csv --ratio 3750 --plot frontier.png
       fedplan simulate demo --plot demo.png       train a small study, in seconds
       fedplan sweep demo                          every K x E of a grid, and what each costs
@@ -78,8 +80,8 @@ def cli() -> None:
 
 
 for command in (
-    run, plan, profile, estimate, frontier, simulate, sweep, compare, list_, show, plot, export,
-    report, serve,
+    run, plan, profile, estimate, learn, frontier, simulate, sweep, compare, list_, show, plot,
+    export, report, serve,
 ):  # fmt: skip
     cli.add_command(command)
 

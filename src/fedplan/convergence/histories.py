@@ -34,7 +34,8 @@ _ENDS = (0.05, 0.5, 0.95)  # of the interval, and its middle
 # Ways differ by so much in ratio, through the luck of seeds and what the law above leaves out. It
 # is a first guess, which counts as much as so many trainings.
 _SCATTER, _GUESSES = 0.15, 4.0
-_MEASURED = math.log(2.0)  # how far off the saturation is that a training measures as it goes
+# How far off, in ratio, a saturation is that a training measures, besides how much it swings.
+_MEASURED = math.log(2.0)
 _LEVELS = 12  # losses at which trainings are compared
 _LATE = 0.3  # from this share of its rounds on, a training names losses to compare at
 _FEWEST = 3  # rounds: what comes sooner is not told to a fraction of a round
@@ -48,7 +49,7 @@ class History:
     clients, local_steps : how many trained in a round, and for how long.
     losses : after each row; NaN where it was not evaluated.
     rates : learning rates, as multiples of the one that the saturation is for.
-    measured : the saturation that the training itself told, where it did.
+    measured : saturations that the training itself told as it went, in their order.
     """
 
     rounds: FloatArray
@@ -56,7 +57,7 @@ class History:
     local_steps: FloatArray
     losses: FloatArray
     rates: FloatArray
-    measured: float | None = None
+    measured: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +66,7 @@ class Learnt:
 
     saturation, interval : local steps at which half of what steps can save is saved, and between
         which two they are in nine of ten cases.
-    loss : the lowest at which trainings were compared; None where there was none.
+    loss : the lowest of those that most trainings have come to; None where there was none.
     rounds : of all clients to that loss, with endless local steps; NaN without one.
     compared : how many trainings were.
     """
@@ -99,11 +100,13 @@ def learn_saturation(histories: Sequence[History], num_clients: int | None = Non
     """
     curves = [curve for one in histories if (curve := _Curve(one)).losses.size]
     believed = -0.5 * ((np.log(_SATURATIONS) - _MIDDLE) / _SPREAD) ** 2
-    measured = [one.measured for one in histories if one.measured]
+    measured = [np.log(one.measured[len(one.measured) // 2 :]) for one in histories if one.measured]
     if measured:
         # One task misleads all its trainings in the same way, so that more of them add little.
-        middle = math.log(statistics.median(measured))
-        believed = believed - 0.5 * ((np.log(_SATURATIONS) - middle) / _MEASURED) ** 2
+        middle = statistics.median(float(np.median(logs)) for logs in measured)
+        scatter = statistics.median(float(logs.std()) for logs in measured)
+        off = math.hypot(_MEASURED, scatter)
+        believed = believed - 0.5 * ((np.log(_SATURATIONS) - middle) / off) ** 2
     levels = _common_levels(curves)
     for curve in curves:
         curve.find(levels)
@@ -123,7 +126,7 @@ def learn_saturation(histories: Sequence[History], num_clients: int | None = Non
     if not levels.size:
         return Learnt(saturation=middle, interval=(low, high))
     known = np.isfinite(gone := ways(middle)[weights.sum(axis=0).argmax()])
-    lowest = int(known.any(axis=0).argmax())
+    lowest = int(known.sum(axis=0).argmax())
     return Learnt(
         saturation=middle,
         interval=(low, high),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,6 +25,8 @@ SAMPLING = 2.0
 # about. And the rounds of a training of usual length, which nothing but the groups depends on.
 RANGE = (8.0, 256.0)
 ROUNDS = 50.0
+_STEPS = np.geomspace(1.0, 10_000.0, 161)  # local steps that are looked at; costs are flat between
+_AHEAD = 5000  # rounds that a falling rate is followed for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,3 +99,38 @@ def usual_rate(rate: LearningRate | None) -> float:
     if rate is None:
         return 1.0
     return math.fsum(map(rate.at, range(round(ROUNDS)))) / round(ROUNDS)
+
+
+def best_constant_steps(
+    saturation: float, rate: LearningRate | None, per_step: float, per_round: float
+) -> float:
+    """The E that costs least from the first round to the last, where the rate may fall.
+
+    saturation : at the usual rate. A round of E steps at another goes as far as one of E times the
+        rate over the usual one: where rates die out, few steps take far longer than by
+        1 + saturation / E.
+
+    >>> round(best_constant_steps(80.0, None, per_step=0.1, per_round=2.0), -1)
+    40.0
+    >>> falling = LearningRate(initial=0.1, schedule="exponential", decay=0.99)
+    >>> best_constant_steps(80.0, falling, per_step=0.1, per_round=2.0) > 60
+    True
+    """
+    if not per_step:
+        return math.inf if per_round else 1.0
+    cost = (per_step * _STEPS + per_round) * _rounds_by_steps(saturation, rate)
+    return float(_STEPS[cost.argmin()])
+
+
+@lru_cache(maxsize=16)
+def _rounds_by_steps(saturation: float, rate: LearningRate | None) -> FloatArray:
+    """Rounds of a training of usual length with each of `_STEPS`, looked ahead so far as needed."""
+    rates = np.ones(1) if rate is None else np.array([rate.at(r) for r in range(_AHEAD)])
+    slower = np.divide(usual_rate(rate), rates, out=np.full(rates.size, np.inf), where=rates > 0)
+    pace = 1.0 / (1.0 + saturation * slower / _STEPS[:, None])
+    gone = np.cumsum(pace, axis=1)
+    ended = (gone < ROUNDS).sum(axis=1).astype(np.float64)
+    left = np.maximum(ROUNDS - gone[:, -1], 0.0)
+    later = np.divide(left, pace[:, -1], out=np.full(left.size, np.inf), where=pace[:, -1] > 0)
+    rounds: FloatArray = ended + np.where(left > 0, later, 0.0)
+    return rounds

@@ -14,7 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from fedplan.convergence.saturation import RANGE, ROUNDS, Saturation
+from fedplan.convergence.saturation import RANGE, ROUNDS, Saturation, best_constant_steps
 from fedplan.core.constraints import MAX_STEPS
 from fedplan.core.fleet import QUANTITIES
 from fedplan.core.problem import Problem
@@ -30,8 +30,8 @@ class Online:
 
     problem : the devices with their samples, what counts, limits, target and learning rate.
     known : the saturation, as far as it is known beforehand, at the usual rate (`usual_rate`). The
-        first local steps are for its middle, and rounds that show another are not believed beyond
-        its interval. Without it a usual range is taken; groups always go by that.
+        first local steps are for its middle, and whatever rounds show, local steps stay between
+        those for its ends. Without it a usual range is taken; groups always go by that.
     source : who knows it, for words.
 
     >>> from fedplan.core.fleet import Fleet
@@ -66,7 +66,8 @@ class Online:
         """What training begins with."""
         limits, steps = self.problem.limits, self.first.prediction.local_steps
         if self.known is not None:
-            wanted = self.known.best_steps(*self.first.grouping.line())
+            rate, line = self.problem.learning_rate, self.first.grouping.line()
+            wanted = best_constant_steps(self.known.saturation, rate, *line)
             steps = max(round(min(wanted, MAX_STEPS)), limits.min_local_steps or 1)
         steps = max(FEWEST_STEPS, steps)
         steps = min(steps, limits.max_local_steps or steps)

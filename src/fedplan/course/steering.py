@@ -22,7 +22,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from fedplan.convergence.saturation import RANGE, ROUNDS, Saturation, usual_rate
+from fedplan.convergence.saturation import RANGE, ROUNDS, Saturation, best_constant_steps
 from fedplan.core.constraints import MAX_STEPS
 from fedplan.core.course import Decision
 from fedplan.core.fleet import Fleet
@@ -186,17 +186,15 @@ class OnlineSteering:
         coming = range(round_ + 1, round_ + 1 + max(round_, round(ROUNDS)))
         mean = math.fsum(map(self._rate, coming)) / len(coming)
         falls = self._rate(round_) / mean if mean else 1.0  # a rate can fall to nothing
-        low, high = self._believable(self._rate(round_))
-        believed = min(max(saturation, low), high)
-        return math.sqrt(believed * falls * per_round / per_step)
-
-    def _believable(self, rate: float) -> tuple[float, float]:
-        """Between which saturations rounds at this rate are believed."""
-        if self._known is None or self._known.interval is None or not rate:
-            return RANGE[0] / DOUBT, RANGE[1] * DOUBT
-        low, high = self._known.interval
-        times = usual_rate(self._problem.learning_rate) / rate
-        return low * times, high * times
+        believed = min(max(saturation, RANGE[0] / DOUBT), RANGE[1] * DOUBT)
+        wanted = math.sqrt(believed * falls * per_round / per_step)
+        if self._known is None or self._known.interval is None:
+            return wanted
+        low, high = (
+            best_constant_steps(end, self._problem.learning_rate, per_step, per_round)
+            for end in self._known.interval
+        )
+        return min(max(wanted, low), high)
 
     def _held_back(self, wanted: float, stalled: int) -> float:
         """What the signal says, or less where the loss has had no new best for so many rounds.

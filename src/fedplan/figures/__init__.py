@@ -17,6 +17,7 @@ from fedplan.figures.convergence import convergence_data
 from fedplan.figures.cost_against_weight import MethodCosts, cost_against_weight_data
 from fedplan.figures.fit import fit_figure_data
 from fedplan.figures.frontier import frontier_figure_data
+from fedplan.figures.learnt import learnt_figure_data
 from fedplan.figures.plan import plan_figure_data
 from fedplan.figures.run import run_figure_data
 from fedplan.figures.save import SUFFIXES, check_path, draw_print, draw_screen, save_figure
@@ -42,6 +43,7 @@ __all__ = [
     "draw_screen",
     "fit_figure_data",
     "frontier_figure_data",
+    "learnt_figure_data",
     "plan_figure_data",
     "plan_turns_data",
     "run_figure_data",

@@ -137,5 +137,5 @@ def history_of(run: RunRecord, num_clients: int, rate: LearningRate) -> History:
         local_steps=np.array([setting.local_steps for _, setting in rounds], dtype=np.float64),
         losses=np.array([math.nan if one.loss is None else one.loss for one, _ in rounds]),
         rates=np.array([max(rate.at(one.round - 1) / usual, 1e-12) for one, _ in rounds]),
-        measured=measured[-1] if measured else None,
+        measured=tuple(one for one in measured if one > 0),
     )
