@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import reprlib
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from fedplan.core.fleet import MAX_CLIENTS, MAX_VALUE
 from fedplan.errors import InputError, InputProblem
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 # What the rounds, seconds and joules are of that are predicted from pilots alone.
 DESCENT = "the pilots' descent from upper_loss to lower_loss"
@@ -53,36 +52,31 @@ class Pilot:
         return self.local_steps * (self.rounds_to_lower - self.rounds_to_upper)
 
 
-class _Rule(NamedTuple):
-    requirement: str
-    fits: Callable[[object], bool]
-
-
 def _is_count(value: object) -> bool:
     return isinstance(value, int | np.integer) and 1 <= int(value) <= MAX_CLIENTS
 
 
 def _is_finite(value: object, least: float = -MAX_VALUE) -> bool:
-    if not isinstance(value, int | float | np.integer | np.floating):
-        return False
-    return bool(least <= value <= MAX_VALUE)
+    return isinstance(value, int | float | np.integer | np.floating) and bool(
+        least <= value <= MAX_VALUE
+    )
 
 
-_COUNT = _Rule("must be an integer >= 1 (and at most 10^12)", _is_count)
-_LOSS = _Rule("must be a finite number", _is_finite)
-_ROUNDS = _Rule("must be a finite number >= 0", lambda value: _is_finite(value, least=0.0))
-_SEED = _Rule(
-    "must be an integer, or left out",
-    lambda value: value is None or isinstance(value, int | np.integer),
-)
-_RULES = {
+_COUNT = "must be an integer >= 1 (and at most 10^12)", _is_count
+_LOSS = "must be a finite number", _is_finite
+_ROUNDS = "must be a finite number >= 0", partial(_is_finite, least=0.0)
+# What each value must be, and whether it is.
+_RULES: dict[str, tuple[str, Callable[[object], bool]]] = {
     "clients_per_round": _COUNT,
     "local_steps": _COUNT,
     "upper_loss": _LOSS,
     "lower_loss": _LOSS,
     "rounds_to_upper": _ROUNDS,
     "rounds_to_lower": _ROUNDS,
-    "seed": _SEED,
+    "seed": (
+        "must be an integer, or left out",
+        lambda value: value is None or isinstance(value, int | np.integer),
+    ),
 }
 _ORDERED = (
     ("lower_loss", "upper_loss", "Give the higher of the two losses as upper_loss."),
@@ -95,11 +89,9 @@ def _problems(values: dict[str, Any]) -> list[InputProblem]:
     # Types are checked too: the reader of pilots.csv hands over cells that are no numbers as they
     # stand, and has them refused here in the one wording there is.
     problems = [
-        InputProblem(
-            column=name, message=f"{rule.requirement}, but got {reprlib.repr(values[name])}."
-        )
-        for name, rule in _RULES.items()
-        if not rule.fits(values[name])
+        InputProblem(column=name, message=f"{requirement}, but got {reprlib.repr(values[name])}.")
+        for name, (requirement, fits) in _RULES.items()
+        if not fits(values[name])
     ]
     wrong = {problem.column for problem in problems}
     for low, high, swapped in _ORDERED:

@@ -16,12 +16,11 @@ rounds are functions of the same shape, so the same bounds rule out what cannot 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fedplan.convergence.bound import Bound, drift
 from fedplan.core.constraints import LIMIT_SLACK
@@ -36,11 +35,12 @@ from fedplan.planning.steps import (
     steps_within,
     training_cost,
 )
-from fedplan.planning.surface import STEPS_A_DECADE, steps_ladder
+from fedplan.planning.surface import STEPS_A_DECADE, ladder
 
 PRECISION = 1e-12  # relative; costs closer than this are equal in floating point
 _KNOT_WORK = 1 << 18  # devices weighed to know every K exactly; above it knots are spaced out
-_KNOT_RATIO = 1.15  # their spacing then: chords are within about 0.2% of the time
+# Their spacing then is by 15%: chords are within about 0.2% of the time.
+_KNOTS_A_DECADE = 1.0 / math.log10(1.15)
 _KNOTS_A_REFINEMENT = 5
 _FIRST_STRETCHES = 512
 _PIECES = 4  # a stretch is cut into
@@ -104,7 +104,7 @@ class _Search:
         lowest, highest = constraints.clients_range(len(fleet))
         self.low, self.high = _cut(np.array([lowest]), np.array([highest]), _FIRST_STRETCHES)
         self.drift = drift(bound, self.high, len(fleet))
-        self.ladder = _ladder(lowest, highest)
+        self.ladder = ladder(lowest, highest, _KNOTS_A_DECADE)
         self.anchors: list[_Anchor] = []  # by rising E
         # One row an anchor, one column a stretch: lower bound of the cost, and the E it is at.
         self.bounds = np.empty((0, self.low.size))
@@ -138,16 +138,16 @@ class _Search:
         line = cost_line(self.problem, k, *means)
         guess = optimal_steps(*line, self.bound.a0, self.drift[self.drift.size // 2])
         # Where other questions begin too, the devices may be ranked already.
-        ladder = steps_ladder(*self.steps_range, STEPS_A_DECADE)
-        return int(ladder[np.argmin(np.abs(np.log(ladder / np.clip(guess, *self.steps_range))))])
+        known = ladder(*self.steps_range, STEPS_A_DECADE)
+        return int(known[np.argmin(np.abs(np.log(known / np.clip(guess, *self.steps_range))))])
 
     def _add_anchor(self, local_steps: int) -> None:
         knots = self._knots()
         anchor = _Anchor(self.fleet, local_steps, knots)
         row = sum(other.local_steps < local_steps for other in self.anchors)
         self.anchors.insert(row, anchor)
-        self.bounds = _with_row(self.bounds, row)
-        self.steps = _with_row(self.steps, row)
+        self.bounds = np.insert(self.bounds, row, 0, axis=0)  # filled in below
+        self.steps = np.insert(self.steps, row, 0, axis=0)
         self._record_exact(anchor, knots)
         # The neighbours' stretch of E has shrunk too.
         for changed in range(max(row - 1, 0), min(row + 2, len(self.anchors))):
@@ -256,20 +256,6 @@ class _Search:
         if not keep.all():
             self.low, self.high, self.drift = self.low[keep], self.high[keep], self.drift[keep]
             self.bounds, self.steps = self.bounds[:, keep], self.steps[:, keep]
-
-
-def _ladder(lowest: int, highest: int) -> IntArray:
-    """K spaced by ratio, the same for every range but for its ends, so that they are met again."""
-    size = int(np.log(highest) / np.log(_KNOT_RATIO)) + 1
-    ladder = np.rint(_KNOT_RATIO ** np.arange(size)).astype(np.int64)
-    inside = ladder[(lowest < ladder) & (ladder < highest)]
-    return np.unique(np.concatenate([[lowest], inside, [highest]]))
-
-
-def _with_row(rows: NDArray[Any], position: int) -> NDArray[Any]:
-    """The same rows and a new one, to be filled in."""
-    new = np.empty((1, rows.shape[1]), dtype=rows.dtype)
-    return np.concatenate([rows[:position], new, rows[position:]])
 
 
 def _cut(low: IntArray, high: IntArray, pieces: int) -> tuple[IntArray, IntArray]:

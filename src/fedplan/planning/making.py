@@ -59,7 +59,7 @@ def make_plan(
     if law != "uniform" or not isinstance(truth, Bound):
         return Case(problem, truth, law, target_gap).plan()
     piloted = known.piloted if isinstance(known, Estimate) else None
-    asked = SamplingCase(problem, truth, target_gap, limits, piloted)
+    asked = SamplingCase(problem, truth, law, target_gap, limits=limits, piloted=piloted)
     match method or ("robust" if plausible else "exact"):
         case "paper":
             return asked.paper_plan()

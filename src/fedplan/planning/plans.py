@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from fedplan.convergence.bound import Bound
 from fedplan.convergence.estimation import Estimate, what_is_known
@@ -36,6 +36,8 @@ A_TENTH = "a tenth of the clients, one epoch (10 steps)"
 # "One epoch" for a device with 600 samples and batches of 64, the usual share of MNIST.
 _EPOCH_STEPS = 10
 
+Known = TypeVar("Known", bound=Convergence)
+
 
 def beside_turns(
     plan: Plan, problem: Problem, known: Bound | Estimate, *, target_gap: float = 1.0
@@ -55,7 +57,7 @@ def beside_turns(
     return replace(plan, alternatives=(other, *plan.alternatives))
 
 
-class Case:
+class Case(Generic[Known]):
     """One question to one law."""
 
     method: ClassVar[Method] = "expected"
@@ -65,7 +67,7 @@ class Case:
     def __init__(
         self,
         problem: Problem,
-        convergence: Convergence,
+        convergence: Known,
         law: str,
         target_gap: float,
         *,
@@ -74,7 +76,8 @@ class Case:
     ) -> None:
         self.given = problem.limits  # `limits` may have others, of the pilots
         fleet = remembering(problem.fleet)  # every question of a plan ranks the same devices
-        self.problem = replace(problem, fleet=fleet, limits=limits or problem.limits)
+        self.limits = limits or problem.limits
+        self.problem = replace(problem, fleet=fleet, limits=self.limits)
         self.convergence, self.law, self.target_gap = convergence, law, target_gap
         self.piloted, self.num_clients = piloted, len(fleet)
         # Where every setting costs nothing the quickest is the useful one.
@@ -160,7 +163,7 @@ class Case:
             unit=self.problem.objective.unit,
             binding=tuple(attainable),
             best_attainable=attainable,
-            message=explain_infeasible(method, self.problem.limits, attainable),
+            message=explain_infeasible(method, self.limits, attainable),
         )
 
     def _least_totals(self) -> dict[str, Prediction]:
@@ -184,7 +187,7 @@ class Case:
 
     def _binding(self, planned: Prediction) -> tuple[str, ...]:
         """The constraints whose removal would make the plan cheaper."""
-        limits = self.problem.limits
+        limits = self.limits
         if limits == Constraints() or not self._is_cheaper(Constraints(), planned):
             return ()
         return tuple(
@@ -229,7 +232,7 @@ class Case:
 
     def _is_allowed(self, prediction: Prediction) -> bool:
         """Whether training that takes this respects the constraints."""
-        limits = self.problem.limits
+        limits = self.limits
         low, high = limits.clients_range(self.num_clients)
         clients = prediction.clients_per_round or low
         steps_allowed = limits.min_local_steps or 1, limits.max_local_steps or math.inf

@@ -30,8 +30,8 @@ from fedplan.planning.surface import (
     affordable_lattice,
     between_neighbours,
     fits_whole,
+    ladder,
     lattice,
-    steps_ladder,
 )
 
 _FINER_STEPS = 8  # of E between two neighbours: each ranks the fleet
@@ -82,7 +82,7 @@ def _minimise_on_lattices(
     likely = (*case.bounds, _hardest(case.bounds)) if limited else case.bounds
     solved = [minimise(case.problem, bound, target_gap=case.target_gap) for bound in likely]
     size = affordable_lattice(fleet.count.size)
-    ks, es = lattice(*k_range, size), steps_ladder(*e_range, STEPS_A_DECADE)
+    ks, es = lattice(*k_range, size), ladder(*e_range, STEPS_A_DECADE)
     if limited:
         # What meets narrow limits may lie between lattice points: add where it is best.
         own = [optimum.setting for optimum in solved if optimum is not None]
@@ -156,7 +156,7 @@ def least_totals(
     problem = case.problem
     whole = fits_whole(problem.fleet, k_range, e_range)
     size = affordable_lattice(problem.fleet.count.size) * (4 if whole else 1)
-    first_es = lattice(*e_range, size) if whole else steps_ladder(*e_range, STEPS_A_DECADE)
+    first_es = lattice(*e_range, size) if whole else ladder(*e_range, STEPS_A_DECADE)
     least = {}
     for name in TOTALS:
         ks, es = lattice(*k_range, size), first_es

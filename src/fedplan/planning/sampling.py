@@ -7,14 +7,13 @@ from dataclasses import replace
 from typing import ClassVar
 
 from fedplan.convergence.bound import Bound, drift
-from fedplan.convergence.pilots import Piloted
 from fedplan.core.constraints import MAX_STEPS, TOTALS, Constraints
 from fedplan.core.objective import Objective
 from fedplan.core.plan import METHODS, Certificate, Method, Plan
 from fedplan.core.prediction import Prediction
 from fedplan.core.problem import Problem
 from fedplan.errors import unmet
-from fedplan.participation import Uniform, uniform
+from fedplan.participation import uniform
 from fedplan.planning.exact import Optimum
 from fedplan.planning.paper import solve_paper
 from fedplan.planning.plans import A_TENTH, Case
@@ -48,22 +47,11 @@ def method_problems(
     return problems + unmet(rules, regret_quantile=regret_quantile)
 
 
-class SamplingCase(Case):
+class SamplingCase(Case[Bound]):
     """One question to uniform sampling, where a bound is known."""
 
     method: ClassVar[Method] = "exact"
     precision: ClassVar[float] = 1e-9
-
-    def __init__(
-        self,
-        problem: Problem,
-        bound: Bound,
-        target_gap: float,
-        limits: Constraints,
-        piloted: Piloted | None,
-    ) -> None:
-        super().__init__(problem, bound, Uniform.law, target_gap, limits=limits, piloted=piloted)
-        self.bound, self.limits = bound, limits
 
     def _roughly(self, problem: Problem) -> Problem:
         return problem  # certified, however many devices there are
@@ -73,7 +61,7 @@ class SamplingCase(Case):
         setting = self._paper_setting()
         prediction = predict(
             self.problem.fleet,
-            self.bound.as_in_paper,
+            self.convergence.as_in_paper,
             self.problem.objective,
             *setting,
             target_gap=self.target_gap,
@@ -137,7 +125,7 @@ class SamplingCase(Case):
         settings = {"the paper's method": uniform(*self._paper_setting())}
         if method != "exact" and (optimum := self.best(self.searched)):
             settings["exact optimum"] = uniform(*optimum.prediction.pair)
-        endless = self.bound.fewest_rounds_steps() > MAX_STEPS
+        endless = self.convergence.fewest_rounds_steps() > MAX_STEPS
         free = Constraints(max_local_steps=self.limits.max_local_steps if endless else None)
         settings |= {
             "all clients, one step": uniform(self.num_clients, 1),
@@ -149,18 +137,18 @@ class SamplingCase(Case):
     def _paper_setting(self) -> tuple[int, int]:
         return solve_paper(
             self.searched.fleet,
-            self.bound,
+            self.convergence,
             self.searched.objective,
             clients_range=self.limits.clients_range(self.num_clients),
-            steps_range=steps_range(self.limits, self.bound),
+            steps_range=steps_range(self.limits, self.convergence),
         )
 
     def _fewest_rounds(self, limits: Constraints) -> tuple[int, int]:
         """The (K, E) that needs the fewest rounds within these ranges: the most clients, and E."""
         most = limits.clients_range(self.num_clients)[1]
-        spread = drift(self.bound, most, self.num_clients)
-        ends = steps_range(limits, self.bound)
-        return most, int(best_integer_steps(0.0, 1.0, self.bound.a0, spread, *ends))
+        spread = drift(self.convergence, most, self.num_clients)
+        ends = steps_range(limits, self.convergence)
+        return most, int(best_integer_steps(0.0, 1.0, self.convergence.a0, spread, *ends))
 
     def _least_totals(self) -> dict[str, Prediction]:
         least = {}

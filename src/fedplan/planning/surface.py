@@ -53,15 +53,15 @@ def lattice(low: int, high: int, size: int) -> IntArray:
     return np.unique(np.rint(np.geomspace(low, high, size)).astype(np.int64))
 
 
-def steps_ladder(low: int, high: int, a_decade: int) -> IntArray:
-    """E from low to high in ratio: points of one ladder for all ends, so that they are met again.
+def ladder(low: int, high: int, a_decade: float) -> IntArray:
+    """Integers from low to high in ratio: of one ladder for all ends, so that they are met again.
 
-    >>> steps_ladder(3, 60, 4).tolist()
+    >>> ladder(3, 60, 4).tolist()
     [3, 6, 10, 18, 32, 56, 60]
     """
     powers = np.arange(int(np.log10(high) * a_decade) + 1) / a_decade
-    ladder = np.rint(10.0**powers).astype(np.int64)
-    inside = ladder[(low < ladder) & (ladder < high)]
+    rungs = np.rint(10.0**powers).astype(np.int64)
+    inside = rungs[(low < rungs) & (rungs < high)]
     return np.unique(np.concatenate([[low], inside, [high]]))
 
 

@@ -14,7 +14,7 @@ from fedplan.core.fleet import Fleet, FloatArray, IntArray
 from fedplan.core.objective import Objective
 from fedplan.participation.rankings import round_times_s
 from fedplan.planning.steps import steps_range
-from fedplan.planning.surface import STEPS_A_DECADE, Surface, cost_surface, lattice, steps_ladder
+from fedplan.planning.surface import STEPS_A_DECADE, Surface, cost_surface, ladder, lattice
 
 _SMALL = 2_000  # entries; a larger fleet has a coarser ladder, for each E is a sort of it
 _CLIENTS, _FEWER_CLIENTS = 128, 40
@@ -87,4 +87,4 @@ def _within(values: IntArray, low: int, high: int) -> slice:
 def _steps(high: int, *, small: bool) -> IntArray:
     if small and high <= _ALL_STEPS:
         return np.arange(1, high + 1)
-    return steps_ladder(1, high, _A_DECADE if small else STEPS_A_DECADE)
+    return ladder(1, high, _A_DECADE if small else STEPS_A_DECADE)
