@@ -55,11 +55,18 @@ def test_a_study_survives_the_way_to_the_nodes(tmp_path):
         (("--runner", "flower"), "--runner flower needs --federation NAME"),
         (("--federation", "lab"), "--federation goes with --runner flower"),
         (("--runner", "flower", "--federation", "lab", "target-loss=0"), "target-loss is missing"),
+        (("--runner", "flower", "--federation", "lab", "course=oort"), "course=oort asks clients"),
     ],
 )
 def test_what_cannot_be_is_refused(fedplan, tmp_path, words, message):
     answer = fedplan("run", "demo", *words, "--store", f"sqlite:///{tmp_path}/runs.db")
     assert answer.code == 2 and message in answer.err
+
+
+def test_groups_are_not_swept_on_devices_that_nobody_knows(fedplan, tmp_path):
+    words = ("participation=turns", "--runner", "flower", "--federation", "lab")
+    answer = fedplan("sweep", "demo", *words, "--store", f"sqlite:///{tmp_path}/runs.db")
+    assert answer.code == 2 and "made from what devices cost" in answer.err
 
 
 def test_without_flower_it_says_what_to_install(tmp_path):

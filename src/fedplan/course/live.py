@@ -18,7 +18,7 @@ from fedplan.core.records import RoundRecord
 from fedplan.core.setting import RoundCost, Setting
 from fedplan.course.online import Online
 from fedplan.course.published import identity_of
-from fedplan.course.steering import FEWEST_STEPS, OnlineSteering
+from fedplan.course.steering import OnlineSteering
 from fedplan.errors import InputError
 from fedplan.participation import Turns
 from fedplan.participation.grouping import RAREST, Grouper, Grouping
@@ -93,10 +93,9 @@ class Live:
         if not self.guessed:
             return self._made.setting
         limits = self.problem.limits
-        most = limits.max_local_steps or FIRST_STEPS
-        fewest = max(limits.min_local_steps or 1, min(FEWEST_STEPS, most))
-        law = self.first.setting.participation
-        return Setting(participation=law, local_steps=min(max(FIRST_STEPS, fewest), most))
+        steps = max(FIRST_STEPS, limits.min_local_steps or 1)
+        steps = min(steps, limits.max_local_steps or steps)
+        return Setting(participation=self.first.setting.participation, local_steps=steps)
 
     @cached_property
     def identity(self) -> str:
