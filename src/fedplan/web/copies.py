@@ -7,7 +7,6 @@ import shlex
 from dataclasses import asdict
 
 import fedplan
-from fedplan.convergence.bound import Bound
 from fedplan.convergence.estimation import Estimate
 from fedplan.convergence.saturation import Saturation
 from fedplan.planning.example import EXAMPLE_BOUND
@@ -20,7 +19,7 @@ def as_command(question: Question) -> str:
     """What to type; a fleet that was drawn or uploaded stands in a file of the name shown."""
     file = fleet_file(question) or question.devices.file
     words = ["fedplan", "plan", *(("--fleet", file) if file else ("--example",))]
-    words += _knowledge_flags(question)
+    words += _knowledge(question)[0]
     options: dict[str, object] = {}
     if question.prices is not None:
         given = asdict(question.prices)
@@ -31,11 +30,8 @@ def as_command(question: Question) -> str:
     for name, value in options.items():
         if value is not None:
             words += ["--" + name.replace("_", "-"), repr(value)]
-    if question.method is not None:
-        words += ["--method", question.method]
-    else:
-        words += ["--participation", question.participation]
-    return shlex.join(words)
+    name, way = _way(question)
+    return shlex.join([*words, f"--{name}", way])
 
 
 def fleet_file(question: Question) -> str | None:
@@ -47,7 +43,7 @@ def fleet_file(question: Question) -> str | None:
 
 def as_python(question: Question) -> str:
     """A few lines that make the plan and print its message."""
-    name, known = _knowledge_words(question)
+    _, name, known = _knowledge(question)
     parts = ["fleet=fleet"]
     if question.prices is not None:
         parts.append(f"objective={_call('Prices', asdict(question.prices), 0.0)}.objective()")
@@ -59,10 +55,7 @@ def as_python(question: Question) -> str:
     options = ["problem", name]
     if question.convergence.target_gap != 1.0:
         options.append(f"target_gap={question.convergence.target_gap!r}")
-    if question.method is not None:
-        options.append(f"method={question.method!r}")
-    else:
-        options.append(f"participation={question.participation!r}")
+    options.append("{}={!r}".format(*_way(question)))
     body = [
         f"fleet = {question.devices.python}",
         f"{name} = {known}",
@@ -75,31 +68,32 @@ def as_python(question: Question) -> str:
     return "\n".join([*_imports("\n".join(body)), "", *body, ""])
 
 
-def _knowledge_flags(question: Question) -> list[str]:
+def _way(question: Question) -> tuple[str, str]:
+    """How it is planned: the option's name, and its value."""
+    if question.method is not None:
+        return "method", question.method
+    return "participation", question.participation
+
+
+def _knowledge(question: Question) -> tuple[list[str], str, str]:
+    """What is known as flags; what to call it in Python, and the words for it."""
     known, gap = question.knowledge, question.convergence.target_gap
+    name = question.convergence.name
     if isinstance(known, Estimate):
-        return ["--pilots", question.convergence.name]
+        how = ', method="pairwise"' if question.method == "paper" else ""
+        python = f"estimate_bound(read_pilots({name!r}), len(fleet){how})"
+        return ["--pilots", name], "bound", python
     if isinstance(known, Saturation):
         low, high = known.interval or (known.saturation, known.saturation)
-        return ["--saturation", repr(low), repr(high), "--rounds", repr(2 * known.rounds)]
-    if question.devices.file is None and (known, gap) == (EXAMPLE_BOUND, 1.0):
-        return []
+        python = f"Saturation.within({low!r}, {high!r}, rounds={known.rounds!r})"
+        flags = ["--saturation", repr(low), repr(high), "--rounds", repr(2 * known.rounds)]
+        return flags, "saturation", python
     values = {name: repr(getattr(known, name)).removesuffix(".0") for name in COEFFICIENTS}
     coefficients = ",".join(f"{name}={value}" for name, value in values.items())
-    return ["--bound", coefficients, "--target-gap", repr(gap)]
-
-
-def _knowledge_words(question: Question) -> tuple[str, str]:
-    """What is known as Python, and what to call it."""
-    known = question.knowledge
-    if isinstance(known, Bound):
-        return "bound", repr(known)
-    if isinstance(known, Saturation):
-        low, high = known.interval or (known.saturation, known.saturation)
-        return "saturation", f"Saturation.within({low!r}, {high!r}, rounds={known.rounds!r})"
-    how = ', method="pairwise"' if question.method == "paper" else ""
-    pilots = f"read_pilots({question.convergence.name!r})"
-    return "bound", f"estimate_bound({pilots}, len(fleet){how})"
+    flags = ["--bound", coefficients, "--target-gap", repr(gap)]
+    if question.devices.file is None and (known, gap) == (EXAMPLE_BOUND, 1.0):
+        flags = []  # the example brings it
+    return flags, "bound", repr(known)
 
 
 def _call(name: str, values: dict[str, object], usual: object) -> str:
