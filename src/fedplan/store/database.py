@@ -7,7 +7,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
 
 from fedplan.errors import FedplanError, InputError, InputProblem
@@ -67,17 +67,13 @@ class Database:
         with self._translated():
             self._connection = self._open_to_read() if readonly else self._open_to_write()
 
-    @contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
+    def writing(self) -> AbstractContextManager[sqlite3.Connection]:
         """A transaction that is kept whole or not at all; on the disk once the block ends."""
-        with self._transaction("BEGIN IMMEDIATE") as connection:
-            yield connection
+        return self._transaction("BEGIN IMMEDIATE")
 
-    @contextmanager
-    def reading(self) -> Iterator[sqlite3.Connection]:
+    def reading(self) -> AbstractContextManager[sqlite3.Connection]:
         """A view of the store as it is at one moment, whoever writes meanwhile."""
-        with self._transaction("BEGIN") as connection:
-            yield connection
+        return self._transaction("BEGIN")
 
     def close(self) -> None:
         """Close the file; what was saved is in it."""
@@ -107,7 +103,7 @@ class Database:
 
     def _open_to_read(self) -> sqlite3.Connection:
         """Open what there is; what is not there reads as an empty store, and stays so."""
-        connection = self._stored() or _open(":memory:")
+        connection = self._connect(self._mode_to_read()) if self._size() else _open(":memory:")
         with _closed_on_error(connection):
             with _whole(connection, "BEGIN"):
                 version = self._check(connection)
@@ -120,9 +116,6 @@ class Database:
                 self._migrate(connection)
             connection.execute("PRAGMA query_only = ON")
         return connection
-
-    def _stored(self) -> sqlite3.Connection | None:
-        return self._connect(self._mode_to_read()) if self._size() else None
 
     def _size(self) -> int:
         try:
