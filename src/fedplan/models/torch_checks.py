@@ -23,20 +23,26 @@ def check_module(build_module: BuildModule) -> None:
         raise InputError(
             f"build_module() must return a torch.nn.Module, but returned a {type(once).__name__}."
         )
-    problems = _tensor_problems(once)
-    if not problems:
-        problems = _rebuild_problems(once, again)
-    if problems:
-        raise InputError(problems)
+    _check_tensors(once)
+    if set(map(id, once.parameters())) & set(map(id, again.parameters())):
+        raise InputError(
+            "build_module() must return a new module each time, but returned the same parameters "
+            "twice. Make the module inside the function."
+        )
+    if not torch.equal(FlatModule(once).weights(), FlatModule(again).weights()):
+        raise InputError(
+            "build_module() must give the same weights after the same torch.manual_seed, but gave "
+            "others. Draw random numbers from torch alone."
+        )
 
 
-def _tensor_problems(module: nn.Module) -> list[str]:
+def _check_tensors(module: nn.Module) -> None:
     tensors: dict[str, torch.Tensor] = dict(module.named_parameters())
     if any(is_lazy(tensor) for tensor in tensors.values()):
-        return [
+        raise InputError(
             "parameters must have their shapes from the start, but the module has lazy ones. "
             "Run one sample through it in build_module."
-        ]
+        )
     problems = []
     if not any(tensor.requires_grad for tensor in tensors.values()):
         problems.append("the module must have parameters to train, but has none.")
@@ -63,23 +69,8 @@ def _tensor_problems(module: nn.Module) -> list[str]:
             f"weights must be finite, but {infinite[0]} is not ({len(infinite):,} such). "
             "Register constants, such as a mask, with persistent=False."
         )
-    return problems
-
-
-def _rebuild_problems(once: nn.Module, again: nn.Module) -> list[str]:
-    shared = set(map(id, once.parameters())) & set(map(id, again.parameters()))
-    if shared:
-        return [
-            "build_module() must return a new module each time, but returned the same parameters "
-            "twice. Make the module inside the function."
-        ]
-    first, second = FlatModule(once).weights(), FlatModule(again).weights()
-    if not torch.equal(first, second):
-        return [
-            "build_module() must give the same weights after the same torch.manual_seed, but gave "
-            "others. Draw random numbers from torch alone."
-        ]
-    return []
+    if problems:
+        raise InputError(problems)
 
 
 def try_out(
@@ -90,57 +81,50 @@ def try_out(
     Refuses a module that cannot take a step on these samples, those of the smallest client.
     """
     x, y = samples.x[:batch_size], samples.y[:batch_size]
-    problems: list[str] = []
 
     def train() -> None:
         scores = module.train()(x)
-        problems.extend(_score_problems(scores, len(y), top_label))
-        if not problems:
-            value = loss(scores, y)
-            problems.extend(_loss_problems(value))
-        if not problems:
-            value.backward()
+        _check_scores(scores, len(y), top_label)
+        value = loss(scores, y)
+        _check_loss(value)
+        value.backward()
 
     try:
         with torch.enable_grad():
             trains = draws(train)
         with torch.no_grad():
-            evaluates = draws(lambda: module.eval()(x))
+            return trains, draws(lambda: module.eval()(x))
+    except InputError:
+        raise
     except Exception as error:
-        if not problems:
-            raise InputError(
-                f"the module must train on a batch of {len(y)} samples of shape "
-                f"{tuple(x.shape[1:])}, the most the smallest client has for a step, but fails "
-                f"with {type(error).__name__}: {error}"
-            ) from error
-    if problems:
-        raise InputError(problems)
-    return trains, evaluates
+        raise InputError(
+            f"the module must train on a batch of {len(y)} samples of shape "
+            f"{tuple(x.shape[1:])}, the most the smallest client has for a step, but fails "
+            f"with {type(error).__name__}: {error}"
+        ) from error
 
 
-def _score_problems(scores: object, size: int, top_label: int) -> list[str]:
+def _check_scores(scores: object, size: int, top_label: int) -> None:
     wanted = "the module must return scores of shape (samples, classes)"
     if not isinstance(scores, torch.Tensor):
-        return [
+        raise InputError(
             f"{wanted}, but returns a {type(scores).__name__}. "
             "Wrap it in a module that returns the scores alone."
-        ]
+        )
     if scores.ndim != 2 or len(scores) != size:
-        return [f"{wanted}, but for {size} samples returns {tuple(scores.shape)}."]
+        raise InputError(f"{wanted}, but for {size} samples returns {tuple(scores.shape)}.")
     if top_label >= scores.shape[1]:
-        return [
+        raise InputError(
             f"`label < classes` must hold, but the module scores {scores.shape[1]} classes and "
             f"label {top_label} occurs. Give the module {top_label + 1} outputs, or number the "
             "labels from 0."
-        ]
-    return []
+        )
 
 
-def _loss_problems(value: object) -> list[str]:
-    if isinstance(value, torch.Tensor) and value.ndim == 0:
-        return []
-    shape = f" of shape {tuple(value.shape)}" if isinstance(value, torch.Tensor) else ""
-    return [
-        "loss must return the mean over a batch, a tensor of shape (), but returned a "
-        f"{type(value).__name__}{shape}. Take its mean()."
-    ]
+def _check_loss(value: object) -> None:
+    if not isinstance(value, torch.Tensor) or value.ndim != 0:
+        shape = f" of shape {tuple(value.shape)}" if isinstance(value, torch.Tensor) else ""
+        raise InputError(
+            "loss must return the mean over a batch, a tensor of shape (), but returned a "
+            f"{type(value).__name__}{shape}. Take its mean()."
+        )
