@@ -39,11 +39,11 @@ class Samples:
 
 
 class _DatasetError(Exception):
-    """What is wrong with one dataset, and the kind of problem, so that many count as one."""
+    """The rule that a dataset breaks, by which many count as one problem, and how it does."""
 
-    def __init__(self, kind: str, message: str) -> None:
-        super().__init__(message)
-        self.kind = kind
+    def __init__(self, rule: str, how: str) -> None:
+        super().__init__(f"{rule}, {how}")
+        self.rule = rule
 
 
 def read_samples(
@@ -66,13 +66,12 @@ def read_samples(
             samples = _read(dataset)
             if read and samples.x.shape[1:] != read[0].x.shape[1:]:
                 raise _DatasetError(
-                    "shape",
-                    f"samples must have the shape of those of {first}, "
+                    f"samples must have the shape of those of {first}",
                     f"{tuple(read[0].x.shape[1:])}, but have {tuple(samples.x.shape[1:])}. "
                     "Resize or pad them.",
                 )
         except _DatasetError as error:
-            problems[error.kind].append(f"{name}: {error}")
+            problems[error.rule].append(f"{name}: {error}")
         else:
             first = first or name
             read.append(samples)
@@ -87,28 +86,27 @@ def read_samples(
 def _read(dataset: Dataset) -> Samples:
     if not (hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__")):
         raise _DatasetError(
-            "kind",
-            "must be a map-style dataset, with len(dataset) and dataset[index], but is a "
-            f"{type(dataset).__name__}. Of a DataLoader give its .dataset.",
+            "must be a map-style dataset, with len(dataset) and dataset[index]",
+            f"but is a {type(dataset).__name__}. Of a DataLoader give its .dataset.",
         )
     if len(dataset) == 0:
-        raise _DatasetError("empty", "must hold at least 1 sample, but holds none. Leave it out.")
+        raise _DatasetError("must hold at least 1 sample", "but holds none. Leave it out.")
     if type(dataset) is TensorDataset and len(dataset.tensors) == 2:
         x, y = (tensor.detach().cpu() for tensor in dataset.tensors)
         if y.ndim != 1 or y.is_floating_point() or y.is_complex():
             raise _DatasetError(
-                "label",
-                "labels must be whole numbers, one a sample, but have shape "
-                f"{tuple(y.shape)} and type {y.dtype}. Classes stored as another type: y.long().",
+                "labels must be whole numbers, one a sample",
+                f"but have shape {tuple(y.shape)} and type {y.dtype}. Classes stored as another "
+                "type: y.long().",
             )
     else:
         x, y = _stack(dataset)
     if x.is_floating_point():
         x = x.float()
         if not torch.isfinite(x).all():
-            raise _DatasetError("finite", "samples must be finite in float32.")
+            raise _DatasetError("samples must be finite in float32", "but some are not.")
     if y.min() < 0:
-        raise _DatasetError("negative", f"labels must be 0 or more, but {int(y.min())} occurs.")
+        raise _DatasetError("labels must be 0 or more", f"but {int(y.min())} occurs.")
     return Samples(x, y.long())
 
 
@@ -119,9 +117,9 @@ def _stack(dataset: Dataset) -> tuple[torch.Tensor, torch.Tensor]:
         x, y = _pair(dataset[index], index)
         if xs and x.shape != xs[0].shape:
             raise _DatasetError(
-                "shape",
-                f"samples must have one shape, but sample 0 has {tuple(xs[0].shape)} and sample "
-                f"{index} has {tuple(x.shape)}. Resize or pad them.",
+                "samples must have one shape",
+                f"but sample 0 has {tuple(xs[0].shape)} and sample {index} has {tuple(x.shape)}. "
+                "Resize or pad them.",
             )
         xs.append(x)
         ys.append(y)
@@ -133,23 +131,21 @@ def _pair(pair: Any, index: int) -> tuple[torch.Tensor, int]:
         x, label = pair
     except (TypeError, ValueError):
         raise _DatasetError(
-            "pair",
-            f"a sample must be a pair (x, label), but sample {index} is a {type(pair).__name__}.",
+            "a sample must be a pair (x, label)",
+            f"but sample {index} is a {type(pair).__name__}.",
         ) from None
     try:
         y = operator.index(label)
     except (TypeError, ValueError):
         raise _DatasetError(
-            "label",
-            f"a label must be a whole number, but that of sample {index} is {label!r}.",
+            "a label must be a whole number", f"but that of sample {index} is {label!r}."
         ) from None
     if not isinstance(x, torch.Tensor):
         try:
             x = torch.tensor(np.asarray(x))
         except (TypeError, ValueError):
             raise _DatasetError(
-                "x",
-                f"x must be a tensor or an array of numbers, but that of sample {index} is a "
-                f"{type(x).__name__}.",
+                "x must be a tensor or an array of numbers",
+                f"but that of sample {index} is a {type(x).__name__}.",
             ) from None
     return x.detach().cpu(), y
