@@ -57,6 +57,7 @@ class LiveContract(CourseContract):
     """On a federation in this process, whose devices cost what the problem says."""
 
     clients, rounds = 6, 16
+    regroups = True
 
     @pytest.fixture
     def engine(self):

@@ -119,7 +119,12 @@ class OnlineSteering:
             self._setting = replace(self._setting, local_steps=local_steps)
         self._regroup(groups or self._groups, round_, why)
         if self._setting != before:
-            self.decisions.append(Decision.of(self._setting, round_ + 1, why=" ".join(self._why)))
+            found = Decision.of(self._setting, round_ + 1, why=" ".join(self._why))
+            if (last := self.decisions[-1]).round == found.round:  # the rounds had their say, too
+                self.decisions.pop()
+                found = replace(last, groups=found.groups, local_steps=found.local_steps,
+                                why=f"{last.why} {found.why}")  # fmt: skip
+            self.decisions.append(found)
             self._why = []
 
     @property

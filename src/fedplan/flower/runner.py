@@ -33,7 +33,6 @@ from fedplan.flower.rules import FailedRound, RoundRules, Silence
 from fedplan.flower.sketching import Sketcher
 from fedplan.profiling.ledger import Ledger
 from fedplan.simulation import Job
-from fedplan.simulation.fedavg import NEAR
 
 Report = Callable[[Job, Made], None]
 
@@ -217,7 +216,7 @@ class _Training:
         self.ledger = Ledger(samples)
         self.steering: Steering = job.course.begin()
         self.sketcher = Sketcher(self.models.weights, job.seed) if job.course.wants_signal else None
-        self._stop, self._watch = stop, Watch(stop)
+        self._watch = Watch(stop)
         self._status: Status | None = None
         for record in state.rounds:
             self._watch.spend(record.round, record.seconds, record.joules)
@@ -246,9 +245,7 @@ class _Training:
     def spend(self, record: RoundRecord) -> bool:
         """What a round has used up; whether the last model is to be judged beside the average."""
         self._status = self._watch.spend(record.round, record.seconds, record.joules)
-        last = self.rounds[-1].loss if self.rounds else None
-        near = last is not None and self._stop.is_near(last, NEAR)
-        return bool(self._status) or (near and self.job.course.wants_signal)
+        return bool(self._status) or self.job.course.wants_signal
 
     def take(self, record: RoundRecord, models: Models) -> Status | None:
         """One more round; what has ended the run with it, if anything."""
