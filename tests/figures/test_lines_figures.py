@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import pytest
 
 from fedplan.core.records import RoundRecord, RunRecord, Status
@@ -19,7 +18,6 @@ from fedplan.figures import (
     draw_print,
     draw_screen,
     total_time_data,
-    total_times,
 )
 from fedplan.figures.spec import Line, Texts
 from fedplan.participation import uniform
@@ -153,22 +151,6 @@ def test_panels_of_convergence_are_those_the_runs_have_numbers_for() -> None:
 def test_a_band_below_nought_is_drawn_too() -> None:
     runs = [run_of((2, 5), [2.0, 0.01], 0), run_of((2, 5), [2.0, 0.5], 1)]
     assert drawn(convergence_data(runs, title="mine")).panels[0].y.low > 0
-
-
-def test_total_times_are_averages_over_the_runs_that_arrived() -> None:
-    runs = [
-        run_of((2, 5), [2.0, 1.0], 0, "target", seconds=10.0),
-        run_of((2, 5), [2.0, 1.5, 1.0], 1, "target", seconds=10.0),
-        run_of((2, 5), [2.0, 1.5], 2, "rounds", seconds=99.0),
-        run_of((2, 9), [2.0, 1.0], 0, "target", seconds=12.0),
-        run_of((4, 9), [2.0, 1.0], 0, "rounds", seconds=12.0),
-    ]
-    totals = total_times(runs)
-    assert [(t.clients_per_round, t.local_steps, t.mean_s) for t in totals] == [
-        (2, 5, 15.0),
-        (2, 9, 12.0),
-    ]
-    assert totals[0].sd_s == pytest.approx(np.std([10.0, 20.0], ddof=1)) and totals[1].sd_s == 0.0
 
 
 def test_total_time_has_a_line_for_every_k_and_for_every_e() -> None:

@@ -24,7 +24,7 @@ from fedplan.figures.save import SUFFIXES, check_path, draw_print, draw_screen, 
 from fedplan.figures.spec import Figure, Panel, alone
 from fedplan.figures.study import study_figure_data
 from fedplan.figures.sweep import sweep_figure_data
-from fedplan.figures.total_time import TotalTime, total_time_data, total_times
+from fedplan.figures.total_time import TotalTime, total_time_data
 from fedplan.figures.turn_bills import TurnBill
 from fedplan.figures.turns import plan_turns_data, turns_figure_data
 
@@ -51,6 +51,5 @@ __all__ = [
     "study_figure_data",
     "sweep_figure_data",
     "total_time_data",
-    "total_times",
     "turns_figure_data",
 ]

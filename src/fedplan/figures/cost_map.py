@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fedplan.figures.spec import Categories, Line, Map, Panel, Part, Shaded, scale_panel, spot
-from fedplan.figures.style import (
-    BLUE,
-    LEVELS,
-    LEVELS_ABOVE_LOWEST,
-    Look,
-    band_colours,
-    level_label,
-    looks,
-)
+from fedplan.figures.style import BLUE, LEVELS, Look, band_colours, looks
 from fedplan.figures.units import NO_UNIT, count_axis, fit_axis
 from fedplan.planning.steps import steps_range
 from fedplan.planning.surface import Surface, cost_surface, lattice
@@ -53,27 +44,6 @@ def surface_around(
     return cost_surface(fleet, bound, objective, ks, es, target_gap=target_gap)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Extra:
-    """Extra cost: cost / planned (or lowest) cost - 1, one row for each K.
-
-    scale : the contours there may be.
-    reference : whose cost is 1.
-    """
-
-    title: str
-    quantity: str
-    values: FloatArray
-    scale: tuple[float, ...] = LEVELS
-    reference: str = "the plan's"
-
-    @property
-    def levels(self) -> tuple[float, ...]:
-        """The contours that the costs cross."""
-        low, high = self.values.min(), self.values.max()
-        return tuple(level for level in self.scale if low < level < high)
-
-
 def cost_panels(
     surface: Surface,
     marks: Sequence[Mark],
@@ -90,54 +60,56 @@ def cost_panels(
     basis : what cost is made of, for the title.
     points : of each axis of the map.
     """
-    extra = _extra_cost(surface, marks, basis)
+    title, quantity, extra = _extra_cost(surface, marks, basis)
     ks, es = surface.clients_per_round, surface.local_steps
     x = count_axis("local steps E", int(es[0]), int(es[-1]))
     y = count_axis("clients per round K", int(ks[0]), int(ks[-1]))
     held = [mark for mark in marks if y.has(mark.clients_per_round) and x.has(mark.local_steps)]
     if ks.size > 1 and es.size > 1:
         marked = _marks(marks, held, [(m.local_steps, m.clients_per_round) for m in marks])
-        parts = (_map(extra, ks, es, points), *marked, *_forbidden(surface, constraints))
-        names = tuple(map(level_label, extra.levels))
-        scale = Categories(names=names, label=extra.quantity, upward=True)
-        strip = scale_panel(scale, band_colours(extra.levels, extra.scale))
-        panel = Panel(x=x, y=y, parts=parts, title=extra.title, name="cost")
+        drawn, levels = _map(extra, ks, es, points, quantity), _crossed(extra)
+        parts = (drawn, *marked, *_forbidden(surface, constraints))
+        names = tuple(f"{level:+.0%}" for level in levels)
+        strip = scale_panel(Categories(names=names, label=quantity, upward=True), drawn.colours)
+        panel = Panel(x=x, y=y, parts=parts, title=title)
         return (panel, strip) if names else (panel,)
     over_steps = ks.size == 1
-    values, ratio = (es if over_steps else ks).astype(float), extra.values.ravel() + 1.0
+    values, ratio = (es if over_steps else ks).astype(float), extra.ravel() + 1.0
     dots = Look(colour=BLUE, symbol="circle", size=4.0)
     at = [mark.local_steps if over_steps else mark.clients_per_round for mark in marks]
     places = [(place, float(np.interp(place, values, ratio))) for place in at]
     line = Line(x=values, y=ratio, width=1.2, look=dots, hover="{x}: {y}")
-    label = f"{extra.quantity.removeprefix('extra ')} / {extra.reference}"
+    reference = "the plan's" if any(mark.role == "chosen" for mark in marks) else "the lowest"
+    label = f"{quantity.removeprefix('extra ')} / {reference}"
     panel = Panel(
         x=x if over_steps else y,
         y=fit_axis(label, NO_UNIT, ratio.tolist()),
         parts=(line, *_marks(marks, held, places)),
-        title=extra.title,
-        name="cost",
+        title=title,
     )
     return (panel,)
 
 
-def _extra_cost(surface: Surface, marks: Sequence[Mark], basis: str) -> _Extra:
+def _extra_cost(surface: Surface, marks: Sequence[Mark], basis: str) -> tuple[str, str, FloatArray]:
+    """A title, what is shown, and cost / planned (or lowest) cost - 1, one row for each K."""
     title, quantity, cost = f"Extra cost of other settings ({basis})", "extra cost", surface.cost
     if not cost.any():  # nothing costs anything, and the plan is the fastest
         title, quantity = "Extra time of other settings (cost is 0)", "extra time"
         cost = surface.time_s
     chosen = next((mark for mark in marks if mark.role == "chosen"), None)
     if chosen is None:
-        values = np.minimum(cost / cost.min(), _FAR) - 1.0
-        scale, reference = LEVELS_ABOVE_LOWEST, "the lowest"
-        return _Extra(
-            title=title, quantity=quantity, values=values, scale=scale, reference=reference
-        )
+        return title, quantity, np.minimum(cost / cost.min(), _FAR) - 1.0
     row = surface.clients_per_round == chosen.clients_per_round
-    values = cost / cost[row][:, surface.local_steps == chosen.local_steps] - 1.0
-    return _Extra(title=title, quantity=quantity, values=values)
+    planned = cost[row][:, surface.local_steps == chosen.local_steps]
+    return title, quantity, cost / planned - 1.0
 
 
-def _map(extra: _Extra, ks: IntArray, es: IntArray, points: int) -> Map:
+def _crossed(extra: FloatArray) -> tuple[float, ...]:
+    """The contours that the costs cross."""
+    return tuple(level for level in LEVELS if extra.min() < level < extra.max())
+
+
+def _map(extra: FloatArray, ks: IntArray, es: IntArray, points: int, quantity: str) -> Map:
     """On a fine grid, by splines: round contours from a coarse one.
 
     The inverse of cost is smooth over the logarithms of K and E, even where cost rises without an
@@ -146,7 +118,7 @@ def _map(extra: _Extra, ks: IntArray, es: IntArray, points: int) -> Map:
     from scipy.interpolate import RectBivariateSpline
 
     log_k, log_e = np.log(ks), np.log(es)
-    inverse = 1.0 / (1.0 + extra.values)
+    inverse, levels = 1.0 / (1.0 + extra), _crossed(extra)
     spline = RectBivariateSpline(
         log_k, log_e, inverse, kx=min(3, ks.size - 1), ky=min(3, es.size - 1)
     )
@@ -155,15 +127,15 @@ def _map(extra: _Extra, ks: IntArray, es: IntArray, points: int) -> Map:
     return Map(
         x=np.exp(fine_e),
         y=np.exp(fine_k),
-        steps=_steps(values, extra),
+        steps=_steps(values, levels),
         values=values,
-        colours=tuple(band_colours(extra.levels, extra.scale)),
-        quantity=extra.quantity,
+        colours=tuple(band_colours(levels)),
+        quantity=quantity,
         hover="K={y}, E={x}",
     )
 
 
-def _steps(values: FloatArray, extra: _Extra) -> FloatArray:
+def _steps(values: FloatArray, levels: tuple[float, ...]) -> FloatArray:
     """Extra cost on a scale where `levels[i]` is i, from -1 to len(levels).
 
     Its contours are evenly spaced, the only ones plotly draws. It has neither kinks nor steep
@@ -171,10 +143,9 @@ def _steps(values: FloatArray, extra: _Extra) -> FloatArray:
     """
     from scipy.interpolate import PchipInterpolator
 
-    levels = extra.levels
     if not levels:
         return np.full(values.shape, -0.5)
-    around = (_BELOW, *extra.scale, _ABOVE)
+    around = (_BELOW, *LEVELS, _ABOVE)
     low = min(around[around.index(levels[0]) - 1], float(values.min()))
     high = max(around[around.index(levels[-1]) + 1], float(values.max()))
     knots = np.log1p([low, *levels, high])

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fedplan.figures.labels import Place
     from fedplan.planning.frontier import FrontierPoint
 
-Role = Literal["chosen", "paper", "lowest", "pilot", "current", "other"]
+Role = Literal["chosen", "paper", "current", "other"]
 
 TITLE = "Time-energy frontier"
 _MANY = 150  # points from which on smaller dots read better

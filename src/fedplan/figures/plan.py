@@ -57,7 +57,7 @@ def plan_figure_data(
     objective = prices.objective() if prices else Objective.weighted(energy_weight or 0.0)
     bound, _, constraints = what_is_known(bound, constraints)
     chosen = predict(fleet, bound, objective, *plan.setting.pair, target_gap=target_gap)
-    marks = _marks(plan, chosen)
+    marks = plan_marks(plan, chosen)
     points = compute_frontier(fleet, bound, target_gap=target_gap, constraints=constraints)
     surface = surface_around(
         fleet, bound, objective, chosen.pair, target_gap=target_gap, constraints=constraints
@@ -73,9 +73,12 @@ def plan_figure_data(
     )
 
 
-def _marks(plan: Plan, chosen: Prediction) -> list[Mark]:
+def plan_marks(plan: Plan, chosen: Prediction | None) -> list[Mark]:
+    """The plan, priced exactly, and its alternatives that have a K."""
     by_paper = plan.method == "paper"
-    planned = Mark.at(chosen, PAPER if by_paper else "fedplan", "chosen")
+    planned = (
+        [] if chosen is None else [Mark.at(chosen, PAPER if by_paper else "fedplan", "chosen")]
+    )
     others = [
         Mark.at(
             other.prediction,
@@ -87,12 +90,13 @@ def _marks(plan: Plan, chosen: Prediction) -> list[Mark]:
         if not (by_paper and other.name == PAPER)  # it is the plan
         and other.prediction.clients_per_round is not None  # groups are not on a map of K and E
     ]
-    return [planned, *others]
+    return [*planned, *others]
 
 
 def _remark(other: Alternative, plan: Plan) -> str:
     found = other.prediction
-    if (found.clients_per_round, found.local_steps) == plan.setting.pair:
+    planned = plan.prediction
+    if planned is not None and found.pair == planned.pair:
         return "the same setting"
     return extra(other.cost_ratio) + ("" if other.feasible else ", over a limit")
 

@@ -20,10 +20,9 @@ if TYPE_CHECKING:
 
     from fedplan.core.course import Decision
     from fedplan.core.objective import Objective
-    from fedplan.core.plan import Alternative
+    from fedplan.core.plan import Alternative, GroupCost
     from fedplan.core.records import RunRecord
     from fedplan.figures.losses import Curve
-    from fedplan.figures.turns import Group
 
 
 def study_figure_data(
@@ -35,7 +34,7 @@ def study_figure_data(
     paid: Sequence[TurnBill],
     decisions: Sequence[Decision] = (),
     expected_cost: tuple[float, float] | None = None,
-    groups: Sequence[Group] = (),
+    groups: Sequence[GroupCost] = (),
     order: Sequence[int] = (),
     alternatives: Sequence[Alternative] = (),
     note: str = "",

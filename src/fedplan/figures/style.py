@@ -29,9 +29,7 @@ class Look:
 BY_ROLE = {
     "chosen": Look(colour=VERMILLION, symbol="star", size=17.0, layer=7),
     "paper": Look(colour=PURPLE, symbol="square", size=8.5),
-    "lowest": Look(colour=BLACK, symbol="cross", size=8.0, layer=8),
     "current": Look(colour=GREEN, symbol="x", size=9.0, layer=7),
-    "pilot": Look(colour=BLACK, symbol="circle", size=7.0, layer=5),
 }
 _OTHERS = (
     Look(colour=ORANGE, symbol="triangle-up", size=9.0),
@@ -54,16 +52,11 @@ _SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down")
 # Contours of extra cost. Negative ones show only where the plan is not the cheapest setting:
 # the robust choice gives up a little, the paper's more.
 LEVELS = (-0.5, -0.2, -0.05, -0.01, 0.01, 0.05, 0.2, 1.0)
-# Contours of cost above the lowest, where that is what others are compared with.
-LEVELS_ABOVE_LOWEST = (0.05, 0.1, 0.25, 0.5, 1.0)
 # The band above each level of extra cost; the first colour is below them all. Light is cheap.
-_BANDS = {
-    LEVELS: (
-        *("#F3F8E4", "#EAF3D3", "#DDEDC8", "#D3E8C6", "#FFFFFF"),
-        *("#DCEAF5", "#B3D2E8", "#85B4D6", "#5A92BF"),
-    ),
-    LEVELS_ABOVE_LOWEST: ("#FFFFFF", "#E3EEF7", "#C9DFEF", "#A8CAE3", "#84B2D6", "#629BC6"),
-}
+_BANDS = (
+    *("#F3F8E4", "#EAF3D3", "#DDEDC8", "#D3E8C6", "#FFFFFF"),
+    *("#DCEAF5", "#B3D2E8", "#85B4D6", "#5A92BF"),
+)
 
 # Cells of a heat map, cheap to dear, and the share of the way from which on a text is white.
 HEAT = ("#F3F8E4", "#CFE5E4", "#85B4D6", "#3E78AC", "#173A5E")
@@ -135,23 +128,11 @@ def between(colours: Sequence[str], share: float) -> str:
     return "#" + "".join(f"{part:02X}" for part in mixed)
 
 
-def band_colours(levels: Sequence[float], scale: tuple[float, ...] = LEVELS) -> list[str]:
-    """The colours between and around consecutive levels of a scale: one more than levels.
+def band_colours(levels: Sequence[float]) -> list[str]:
+    """The colours between and around consecutive ones of `LEVELS`: one more than levels.
 
     >>> len(band_colours([0.01, 0.05])), band_colours([0.01, 0.05])[1:] == band_colours([0.05])
     (3, True)
     """
-    bands = _BANDS[scale]
-    if not levels:
-        return [bands[sum(level < 0 for level in scale)]]
-    first = scale.index(levels[0])
-    return list(bands[first : first + len(levels) + 1])
-
-
-def level_label(level: float) -> str:
-    """An extra cost as a signed percentage.
-
-    >>> level_label(0.05), level_label(-0.2)
-    ('+5%', '-20%')
-    """
-    return f"{level:+.0%}"
+    first = LEVELS.index(levels[0]) if levels else sum(level < 0 for level in LEVELS)
+    return list(_BANDS[first : first + len(levels) + 1])

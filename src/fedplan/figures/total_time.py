@@ -18,8 +18,6 @@ from fedplan.figures.units import NO_UNIT, fit_axis, time_unit
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from fedplan.core.records import RunRecord
-
 _MOST_BELOW = 1.5  # times the lowest mean over the lowest place of the axis
 
 
@@ -31,23 +29,6 @@ class TotalTime:
     local_steps: int
     mean_s: float
     sd_s: float = 0.0
-
-
-def total_times(runs: Sequence[RunRecord]) -> list[TotalTime]:
-    """The average of every (K, E), over the runs that reached their target."""
-    groups: dict[tuple[int, int], list[float]] = {}
-    for run in runs:
-        if run.status == "target":
-            groups.setdefault(run.setting.pair, []).append(run.time_s)
-    return [
-        TotalTime(
-            clients_per_round=clients,
-            local_steps=steps,
-            mean_s=statistics.fmean(times),
-            sd_s=statistics.stdev(times) if len(times) > 1 else 0.0,
-        )
-        for (clients, steps), times in sorted(groups.items())
-    ]
 
 
 def total_time_data(totals: Sequence[TotalTime], *, title: str, note: str = "") -> Figure:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from fedplan.core.fleet import FloatArray
-    from fedplan.core.plan import Plan
+    from fedplan.core.plan import GroupCost, Plan
 
 MOST_ROUNDS, _FEWER_ROUNDS = 60, 24  # of the timeline, and on a phone: more cannot be told apart
 _ROOM = 1.55  # times the longest bar: the axis leaves room for what is written at its end
@@ -26,28 +26,8 @@ _THICK = 0.74
 _PERCENT = Unit(name="%", size=0.01)
 
 
-class Group(Protocol):
-    """Devices that train together, and what one of their rounds takes."""
-
-    @property
-    def clients(self) -> int:
-        """How many devices there are."""
-
-    @property
-    def data_share(self) -> float:
-        """Their part of all samples."""
-
-    @property
-    def frequency(self) -> float:
-        """The share of rounds in which they train."""
-
-    @property
-    def time_s(self) -> float:
-        """Seconds of their round."""
-
-
 def turns_figure_data(
-    groups: Sequence[Group],
+    groups: Sequence[GroupCost],
     order: Sequence[int],
     bills: Sequence[TurnBill],
     *,
@@ -144,7 +124,7 @@ def _height(rows: Categories) -> float:
 
 
 def _timeline(
-    groups: Sequence[Group], places: Sequence[int], uniform: TurnBill, rows: Categories
+    groups: Sequence[GroupCost], places: Sequence[int], uniform: TurnBill, rows: Categories
 ) -> Panel:
     """Each round a bar as long as it takes, in the row of its group."""
     ends = np.cumsum([groups[place].time_s for place in places])
@@ -187,7 +167,7 @@ def _steps(ends: FloatArray, at: FloatArray) -> Line:
     return Line(x=times, y=rows, colour="#B4B4B4", width=0.9, layer=-1)
 
 
-def _words(rank: int, group: Group) -> str:
+def _words(rank: int, group: GroupCost) -> str:
     return (
         f"group {rank}: {group.clients:,} devices, {group.data_share:.1%} of the data\n"
         f"{seconds(group.time_s)}, in {group.frequency:.1%} of rounds"
@@ -209,7 +189,7 @@ def _uniform_rounds(length: float, span: float, row: int, name: str) -> Boxes:
     )
 
 
-def _sizes(groups: Sequence[Group], rows: Categories, what: str) -> Panel:
+def _sizes(groups: Sequence[GroupCost], rows: Categories, what: str) -> Panel:
     """How many devices each group has, or which share of the data."""
     is_share = what != "devices"
     values = np.array([g.data_share if is_share else float(g.clients) for g in groups])

@@ -22,9 +22,8 @@ _LOG_FROM = 10.0  # an axis that spans more than this ratio is logarithmic
 _ROOM, _LEAST_ROOM = 1.5, 2.0
 _FEW_DECADES = 2000.0
 _WITHIN_A_DECADE = 12.0  # a logarithmic axis up to here has ticks of its own choice
-_NEARLY_LINEAR = 3.0  # and up to here they are evenly spaced
-_TICKS, _STEPS = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0), (1.0, 2.0, 2.5, 5.0)  # of a decade
-_MOST_TICKS = 7
+_TICKS, _STEPS = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0), (0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 1e-3)
+_LEAST_TICKS, _MOST_TICKS = 4, 7
 _MARGIN = 0.06  # of the span, left free at each end
 _EDGE = 0.02  # of the span, between an edge and what is pinned to it
 
@@ -185,13 +184,14 @@ class Axis:
             return [0.0]
         if not self.log or self.high > _WITHIN_A_DECADE * self.low:
             return None
-        if self.high <= _NEARLY_LINEAR * self.low:
-            return _even_ticks(self.low, self.high, whole=self.counts)
         start = math.floor(math.log10(self.low))
-        places = [tick * 10.0**power for power in (start, start + 1, start + 2) for tick in _TICKS]
-        found = [float(f"{at:g}") for at in places if self.low <= at <= self.high]
-        if self.counts:
-            found = [at for at in found if at.is_integer()]
+        found: list[float] = []
+        for digits in [_TICKS, *(np.arange(1.0, 10.0, step).tolist() for step in _STEPS)]:
+            places = [digit * 10.0**power for power in (start, start + 1) for digit in digits]
+            inside = [float(f"{at:.6g}") for at in places if self.low <= at <= self.high]
+            found = [at for at in inside if not self.counts or at.is_integer()]
+            if len(found) >= _LEAST_TICKS:
+                break
         return found[:: -(-len(found) // _MOST_TICKS) or 1]
 
     @property
@@ -285,16 +285,6 @@ def bar_axis(label: str, high: float, unit: Unit = NO_UNIT, *, counts: bool = Fa
 
 def _with(label: str, unit: Unit) -> str:
     return f"{label} ({unit.name})" if unit.name else label
-
-
-def _even_ticks(low: float, high: float, *, whole: bool) -> list[float]:
-    """Multiples of the smallest round step that gives few enough of them."""
-    power = math.floor(math.log10(high - low)) - 1
-    steps = [step * 10.0**p for p in (power, power + 1, power + 2) for step in _STEPS]
-    allowed = [step for step in steps if not whole or step.is_integer()] or [1.0]
-    step = next((s for s in allowed if (high - low) / s < _MOST_TICKS), allowed[-1])
-    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-    return [float(f"{step * count:.12g}") for count in range(first, last + 1)]
 
 
 def _widened(low: float, high: float, share: float, log: bool) -> tuple[float, float]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from fedplan.core.records import RunRecord
-from fedplan.figures.units import energy_unit, number, quantity, time_unit
+from fedplan.figures.units import joules, number, seconds
 from fedplan.planning.explain import plain
 from fedplan.studies.experiment import Experiment
 from fedplan.studies.outcome import (
@@ -86,9 +86,9 @@ def _arrows(values: Sequence[str]) -> str:
 
 def _paid(experiment: Experiment, bill: Bill) -> str:
     """The whole bill: seconds and joules, and the cost where that is another number."""
-    totals = quantity(bill.time_s, time_unit(bill.time_s))
+    totals = seconds(bill.time_s)
     if bill.energy_j:
-        totals += f" and {quantity(bill.energy_j, energy_unit(bill.energy_j))}"
+        totals += f" and {joules(bill.energy_j)}"
     unit = experiment.objective.unit
     cost = "" if unit == "s" else f", or {number(bill.cost)} {unit}"
     return f"All in, from the first round on, it took {totals}{cost}."

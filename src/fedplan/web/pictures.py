@@ -14,11 +14,12 @@ import numpy as np
 from fedplan.convergence.bound import Bound
 from fedplan.core.constraints import Constraints
 from fedplan.core.fleet import Fleet, FloatArray, IntArray
-from fedplan.core.plan import Plan
+from fedplan.core.plan import GroupCost, Plan
 from fedplan.core.prediction import Prediction
 from fedplan.figures.cost_map import cost_panels
 from fedplan.figures.devices import devices_panel
 from fedplan.figures.frontier import Mark, frontier_panel
+from fedplan.figures.plan import plan_marks
 from fedplan.figures.save import page_figure
 from fedplan.figures.spec import Figure, Line, Panel, alone, spot
 from fedplan.figures.style import BY_ROLE
@@ -31,7 +32,6 @@ from fedplan.planning.sensitivity import other_bounds
 from fedplan.planning.surface import Surface
 from fedplan.web.grids import Grid
 from fedplan.web.question import Question
-from fedplan.web.rows import PAPER
 
 _MAP_POINTS = 48  # an axis of the map: smooth, and little to send
 _HIGHEST_RATIO = 3.0  # of cost curves; what is dearer is off the picture
@@ -62,14 +62,8 @@ def law_pictures(question: Question, plan: Plan) -> dict[str, Any]:
     steps = 1 if found is None else found.local_steps
     return {
         **_NONE,
+        **_devices(question.fleet, steps, waits, sampled, plan.groups),
         "turns": _turns(plan) if plan.groups else None,
-        "histogram": _drawn(
-            alone(devices_panel(question.fleet, steps, waits, plan.groups)),
-            "a round takes",
-            "devices",
-            *(["group"] if plan.groups else []),
-        ),
-        "slowest": [] if sampled is None else _slowest(question.fleet, steps, sampled),
         "note": _NO_MAP[question.participation],
     }
 
@@ -100,16 +94,28 @@ def sampling_pictures(
         **curves,
         "frontier": _frontier(part, marks, question.problem.limits, relative),
         "map": _map(part, marks, question, plan),
-        "histogram": _drawn(
-            alone(devices_panel(question.fleet, e, waits)), "a round takes", "devices"
-        ),
-        "slowest": _slowest(question.fleet, e, k),
+        **_devices(question.fleet, e, waits, k),
         "note": "",
     }
 
 
 def _drawn(data: Figure, *head: str, title: str = "") -> dict[str, Any]:
     return {"title": title, "head": head, **page_figure(data)}
+
+
+def _devices(
+    fleet: Fleet,
+    steps: int,
+    waits: tuple[str, float] | None,
+    sampled: int | None,
+    groups: Sequence[GroupCost] = (),
+) -> dict[str, Any]:
+    """How long a round takes each device, and who the slowest are where K are drawn at random."""
+    head = ("a round takes", "devices", *(["group"] if groups else []))
+    return {
+        "histogram": _drawn(alone(devices_panel(fleet, steps, waits, groups)), *head),
+        "slowest": [] if sampled is None else _slowest(fleet, steps, sampled),
+    }
 
 
 def _turns(plan: Plan) -> dict[str, Any]:
@@ -228,12 +234,8 @@ def _slowest(fleet: Fleet, local_steps: int, k: int) -> list[list[str]]:
 
 
 def _marks(plan: Plan, chosen: Prediction | None, current: Prediction | None) -> list[Mark]:
-    marks = []
-    if chosen is not None:
-        marks.append(Mark.at(chosen, PAPER if plan.method == "paper" else "fedplan", "chosen"))
-    paper = next((other for other in plan.alternatives if other.name == PAPER), None)
-    if paper is not None and plan.method != "paper":
-        marks.append(Mark.at(paper.prediction, PAPER, "paper", extra(paper.cost_ratio)))
+    """The plan, the paper's and the user's own: a table has the others."""
+    marks = [mark for mark in plan_marks(plan, chosen) if mark.role != "other"]
     if current is not None:
         remark = extra(current.cost / chosen.cost) if chosen is not None and chosen.cost else ""
         marks.append(Mark.at(current, "your setting", "current", remark))

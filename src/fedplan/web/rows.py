@@ -8,7 +8,7 @@ from typing import Any
 from fedplan.core.plan import Plan
 from fedplan.core.prediction import Prediction
 from fedplan.figures.style import group_colours
-from fedplan.figures.units import energy_unit, extra, number, quantity, time_unit
+from fedplan.figures.units import extra, joules, number, seconds
 from fedplan.planning.explain import how_sure
 from fedplan.planning.plans import BEST_UNIFORM
 from fedplan.web.question import Question
@@ -55,8 +55,8 @@ def group_rows(plan: Plan) -> list[dict[str, Any]]:
             "colour": colour,
             "words": {
                 "clients": f"{group.clients:,}",
-                "time": quantity(group.time_s, time_unit(group.time_s)),
-                "energy": quantity(group.energy_j, energy_unit(group.energy_j)),
+                "time": seconds(group.time_s),
+                "energy": joules(group.energy_j),
                 "data_share": f"{group.data_share:.1%}",
                 "frequency": f"{visits:,} of {cycle:,} rounds",
             },
@@ -93,8 +93,8 @@ def _row(
         "words": {
             "clients": "in turns" if clients is None else f"{clients:,}",
             "rounds": f"{priced.rounds:,}",
-            "time": quantity(priced.time_s, time_unit(priced.time_s)),
-            "energy": quantity(priced.energy_j, energy_unit(priced.energy_j)),
+            "time": seconds(priced.time_s),
+            "energy": joules(priced.energy_j),
             "cost": number(priced.cost),
             "co2": f"{number(prices.co2_g(priced.energy_j))} g CO2"
             if prices is not None and prices.co2_g_per_kwh

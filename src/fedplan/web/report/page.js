@@ -8,7 +8,7 @@ function fit(spec, width) {
   layout.paper_bgcolor = layout.plot_bgcolor = "rgba(0,0,0,0)";
   delete layout.width;
   if (width >= NARROW) return spec;
-  // No room for a legend inside of a panel, nor for a colour bar beside it: both go below.
+  // No room for a legend inside of a panel: it goes below.
   layout.margin = { l: 52, r: 12, t: 16, b: 60 };
   layout.annotations = []; // what stands at a bar is in the caption
   layout.font = { ...layout.font, size: 12 };
@@ -16,7 +16,6 @@ function fit(spec, width) {
   for (const trace of spec.data) {
     if (trace.showlegend !== false && trace.name) entries += 1;
     if (trace.legend) delete trace.legend;
-    if (trace.type === "contour" || trace.type === "heatmap") trace.showscale = false;
   }
   for (const key of Object.keys(layout)) if (/^legend\d+$/.test(key)) delete layout[key];
   layout.legend = { orientation: "h", x: 0, y: -0.2, yanchor: "top", font: { size: 11 } };

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 from fedplan.core.records import RunRecord
-from fedplan.figures import Figure
-from fedplan.figures.units import energy_unit, number, quantity, time_unit
+from fedplan.figures import Figure, units
+from fedplan.figures.units import number
 from fedplan.store import RunEntry
 
 T = TypeVar("T")
@@ -88,12 +88,12 @@ def run_table(
 
 def seconds(value: float) -> str:
     """A duration."""
-    return _or_words(value, lambda v: quantity(v, time_unit(v)))
+    return _or_words(value, units.seconds)
 
 
 def joules(value: float) -> str:
     """An energy."""
-    return _or_words(value, lambda v: quantity(v, energy_unit(v)))
+    return _or_words(value, units.joules)
 
 
 def amount(value: float | None) -> str:
