@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from fedplan.core.objective import JOULES_PER_KWH, SECONDS_PER_HOUR
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
     from fedplan.core.fleet import FloatArray
 
@@ -22,8 +22,9 @@ _LOG_FROM = 10.0  # an axis that spans more than this ratio is logarithmic
 _ROOM, _LEAST_ROOM = 1.5, 2.0
 _FEW_DECADES = 2000.0
 _WITHIN_A_DECADE = 12.0  # a logarithmic axis up to here has ticks of its own choice
-_TICKS, _STEPS = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0), (0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 1e-3)
-_LEAST_TICKS, _MOST_TICKS = 4, 7
+_TICKS = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)  # of a decade
+_STEPS = tuple(digit * 10.0**-power for power in range(8) for digit in (5, 2, 1))  # or of these
+_LEAST_TICKS, _MOST_TICKS = 3, 7
 _MARGIN = 0.06  # of the span, left free at each end
 _EDGE = 0.02  # of the span, between an edge and what is pinned to it
 
@@ -184,15 +185,20 @@ class Axis:
             return [0.0]
         if not self.log or self.high > _WITHIN_A_DECADE * self.low:
             return None
-        start = math.floor(math.log10(self.low))
-        found: list[float] = []
-        for digits in [_TICKS, *(np.arange(1.0, 10.0, step).tolist() for step in _STEPS)]:
-            places = [digit * 10.0**power for power in (start, start + 1) for digit in digits]
-            inside = [float(f"{at:.6g}") for at in places if self.low <= at <= self.high]
-            found = [at for at in inside if not self.counts or at.is_integer()]
-            if len(found) >= _LEAST_TICKS:
+        decade = 10.0 ** math.floor(math.log10(self.low))
+        found = self._round_ones(np.outer([decade, 10 * decade], _TICKS).ravel())
+        for step in _STEPS:
+            if len(found) >= _LEAST_TICKS or (self.counts and step * decade < 1):
                 break
+            first, last = (round(end / (step * decade)) for end in (self.low, self.high))
+            found = self._round_ones(np.arange(first, last + 1) * step * decade)
         return found[:: -(-len(found) // _MOST_TICKS) or 1]
+
+    def _round_ones(self, places: NDArray[Any]) -> list[float]:
+        """Those of some places that are on the axis."""
+        rounded = [float(f"{place:.9g}") for place in places.tolist()]
+        inside = [place for place in rounded if self.low <= place <= self.high]
+        return [place for place in inside if not self.counts or place.is_integer()]
 
     @property
     def ends(self) -> tuple[float, float]:
