@@ -59,7 +59,14 @@ def traces_and_layout(data: Figure, *, compact: bool = False) -> dict[str, Any]:
         "template": "none",
         "height": height,
         "font": {"family": "system-ui, sans-serif", "size": 12 if compact else 14, "color": INK},
-        "title": {"text": title, "x": 0.01, "y": 0.97, "yanchor": "top", "font": {"size": 19}},
+        "title": {
+            "text": title,
+            "x": 0.01,
+            "y": 1.0,
+            "yanchor": "top",
+            "pad": {"t": 20},
+            "font": {"size": 19},
+        },
         "margin": margin,
         "hoverlabel": {"align": "left"},
         "barmode": "overlay",
@@ -99,12 +106,11 @@ def traces_and_layout(data: Figure, *, compact: bool = False) -> dict[str, Any]:
 def _axis_layout(axis: Axis | Categories, places: Sequence[tuple[int, str]]) -> dict[str, Any]:
     """What plotly needs to show an axis as it is; `places` are the names to write, if any."""
     layout: dict[str, Any] = {
-        "title": {"text": axis.label},
+        "title": {"text": axis.label, "standoff": 8},
         "showline": True,
         "linecolor": GREY,
         "gridcolor": GRID,
         "zeroline": False,
-        "automargin": True,
     }
     if isinstance(axis, Categories):
         return layout | {
@@ -140,7 +146,8 @@ def _y_layout(spot: _Spot) -> dict[str, Any]:
     if spot.panel.shares_y:
         layout |= {"title": None, "showticklabels": False}
     side = "right" if spot.panel.y_at_right else "left"
-    return layout | {"domain": [*spot.y], "anchor": spot.axes[0], "side": side}
+    on = {"domain": [*spot.y], "anchor": spot.axes[0], "side": side}
+    return layout | on | {"automargin": True}
 
 
 def _spots(data: Figure, inner: float, width: float) -> Iterator[_Spot]:
