@@ -53,7 +53,7 @@ def traces_and_layout(data: Figure, *, compact: bool = False) -> dict[str, Any]:
     margin = {"l": 70, "r": 30, "t": 90 + 20 * (len(lines) - 1), "b": 60}
     height = round((_FEWER_PER_INCH if compact else _PER_INCH) * data.size[1])
     if compact:
-        margin = {"l": 20, "r": 36, "t": 14, "b": 50}
+        margin = {"l": 20, "r": 44, "t": 14, "b": 50}
     inner = max(height - margin["t"] - margin["b"], 100)
     layout: dict[str, Any] = {
         "template": "none",
