@@ -9,12 +9,13 @@ from pathlib import Path
 
 from fedplan import InputError
 from fedplan.atomic import draft_of
-from fedplan.figures import Figure, convergence_data, save_figure, total_time_data
+from fedplan.figures import Figure, convergence_data, save_figure
 from fedplan_reproduction.grid import TrainedGrid
 from fedplan_reproduction.page import page_text
 from fedplan_reproduction.reproduce import Reproduction
 from fedplan_reproduction.table1 import Row
-from fedplan_reproduction.weights import weights_figure
+from fedplan_reproduction.total_time import total_time_data
+from fedplan_reproduction.weights_figure import weights_figure
 
 CURVES_OVER_STEPS, CURVES_OVER_CLIENTS = "curves-steps.png", "curves-clients.png"
 TIMES, WEIGHTS = "times.png", "weights.png"

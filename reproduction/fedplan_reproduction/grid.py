@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from fedplan import Fleet, Objective, uniform
 from fedplan.core.records import RunRecord
-from fedplan.figures import TotalTime
 from fedplan.simulation import Clock
 from fedplan.studies import (
     Archive,
@@ -20,6 +19,7 @@ from fedplan.studies import (
     planned_problem,
 )
 from fedplan_reproduction.design import Design
+from fedplan_reproduction.total_time import TotalTime
 
 AS_IT_IS = 1.0
 COMM_FACTORS = (0.25, AS_IT_IS, 4.0)  # communication costs this many times the study's

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 
 from fedplan import Objective, uniform
 from fedplan.core.course import Course
-from fedplan.figures import Figure, MethodCosts, cost_against_weight_data
 from fedplan.simulation import Job
 from fedplan.studies import (
     Archive,
@@ -81,22 +80,6 @@ def price_plans(
     return found
 
 
-def weights_figure(priced: Sequence[Priced], *, title: str, note: str) -> Figure:
-    """Data of Figure 5: cost against the weight, and how time trades for energy."""
-    weights = sorted({one.energy_weight for one in priced})
-    methods = {}
-    for method in (FEDPLAN, PAPER, BEST):
-        own = {one.energy_weight: one for one in priced if one.method == method}
-        line = [own[weight] for weight in weights]
-        methods[method] = MethodCosts(
-            relative_cost=[_known(one.relative_cost) for one in line],
-            relative_error=[_relative_error(one) for one in line],
-            time_s=[_known(one.time_s) for one in line],
-            energy_j=[_known(one.energy_j) for one in line],
-        )
-    return cost_against_weight_data(weights, methods, title=title, note=note)
-
-
 def _paper_setting(
     experiment: Experiment, archive: Archive, report: Report | None
 ) -> tuple[int, int] | None:
@@ -141,14 +124,3 @@ def _priced(
         energy_j=energy_j,
         relative_cost=cost / best.cost if best is not None and best.cost else math.nan,
     )
-
-
-def _relative_error(one: Priced) -> float:
-    """Standard error of the relative cost; 0 of a single seed, which has none."""
-    ratio = one.error * one.relative_cost / one.cost if one.cost else 0.0
-    return ratio if math.isfinite(ratio) else 0.0
-
-
-def _known(value: float) -> float:
-    """A figure has no place for what is infinite."""
-    return value if math.isfinite(value) else math.nan

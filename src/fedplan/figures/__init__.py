@@ -14,7 +14,6 @@ Importing this package imports neither matplotlib nor plotly: drawing does.
 from __future__ import annotations
 
 from fedplan.figures.convergence import convergence_data
-from fedplan.figures.cost_against_weight import MethodCosts, cost_against_weight_data
 from fedplan.figures.fit import fit_figure_data
 from fedplan.figures.frontier import frontier_figure_data
 from fedplan.figures.learnt import learnt_figure_data
@@ -24,21 +23,17 @@ from fedplan.figures.save import SUFFIXES, check_path, draw_print, draw_screen, 
 from fedplan.figures.spec import Figure, Panel, alone
 from fedplan.figures.study import study_figure_data
 from fedplan.figures.sweep import sweep_figure_data
-from fedplan.figures.total_time import TotalTime, total_time_data
 from fedplan.figures.turn_bills import TurnBill
 from fedplan.figures.turns import plan_turns_data, turns_figure_data
 
 __all__ = [
     "SUFFIXES",
     "Figure",
-    "MethodCosts",
     "Panel",
-    "TotalTime",
     "TurnBill",
     "alone",
     "check_path",
     "convergence_data",
-    "cost_against_weight_data",
     "draw_print",
     "draw_screen",
     "fit_figure_data",
@@ -50,6 +45,5 @@ __all__ = [
     "save_figure",
     "study_figure_data",
     "sweep_figure_data",
-    "total_time_data",
     "turns_figure_data",
 ]

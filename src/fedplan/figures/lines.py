@@ -1,4 +1,4 @@
-"""Lines with their spread: what several figures of them share."""
+"""Lines with their spread: what figures of them share."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from fedplan.figures.spec import NOTHING, Figure, Line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from numpy.typing import ArrayLike
 
     from fedplan.core.fleet import FloatArray
     from fedplan.figures.spec import Panel
@@ -64,11 +62,3 @@ def known(lines: Sequence[Line]) -> tuple[list[float], list[float]]:
     if not xs.size or not ys.size:
         raise InputError("a figure of lines needs at least one number to draw, but got none.")
     return xs.tolist(), ys.tolist()
-
-
-def numbers(values: ArrayLike, shape: tuple[int, ...], name: str) -> FloatArray:
-    """Values as an array; its shape must be the one named."""
-    array = np.asarray(values, dtype=np.float64)
-    if array.shape != shape:
-        raise InputError(f"{name} must have shape {shape}, but got {array.shape}.")
-    return array

@@ -38,12 +38,6 @@ _OTHERS = (
     Look(colour=BLACK, symbol="cross", size=8.5),
 )
 
-_METHODS = {
-    "fedplan": Look(colour=BLUE, symbol="circle", size=7.0, layer=5),
-    "paper": Look(colour=PURPLE, symbol="square", size=6.5),
-    "best measured": Look(colour=BLACK, symbol="diamond", size=6.0, layer=4),
-}
-
 # Viridis without its yellow, which is lost on white: for an ordered series, such as K.
 _SERIES = ("#440154", "#414487", "#2A788E", "#22A884", "#7AD151")
 _UNORDERED = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY)
@@ -98,14 +92,8 @@ def group_colours(count: int) -> list[str]:
 
 
 def line_looks(names: Sequence[str]) -> dict[str, Look]:
-    """A look for each line: methods have their own in every figure, the rest are a series.
-
-    >>> line_looks(["K=2", "fedplan"])["fedplan"] == line_looks(["fedplan", "paper"])["fedplan"]
-    True
-    """
-    rest = [name for name in names if name not in _METHODS]
-    series = series_looks(range(len(rest)))
-    return {name: _METHODS.get(name) or series[rest.index(name)] for name in names}
+    """A look for each line of a series, in their order."""
+    return dict(zip(names, series_looks(range(len(names))).values(), strict=True))
 
 
 def run_looks(count: int) -> list[tuple[str, Literal["solid", "dash", "dot"]]]:

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fedplan.errors import InputError
+from fedplan import InputError
+from fedplan.figures import Figure, Panel
 from fedplan.figures.lines import known, line_with_spread, lines_figure
-from fedplan.figures.spec import Figure, Line, Panel
+from fedplan.figures.spec import Line
 from fedplan.figures.style import Look, line_looks
 from fedplan.figures.units import NO_UNIT, fit_axis, time_unit
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
 
 _MOST_BELOW = 1.5  # times the lowest mean over the lowest place of the axis
 
@@ -31,13 +29,13 @@ class TotalTime:
     sd_s: float = 0.0
 
 
-def total_time_data(totals: Sequence[TotalTime], *, title: str, note: str = "") -> Figure:
+def total_time_data(totals: Sequence[TotalTime], *, title: str, note: str) -> Figure:
     """Data of the figure; a panel has the lines that have at least two points.
 
     >>> times = {(2, 5): 30.0, (2, 10): 20.0, (4, 5): 25.0, (4, 10): 18.0}
     >>> totals = [TotalTime(clients_per_round=k, local_steps=e, mean_s=t)
     ...     for (k, e), t in times.items()]
-    >>> data = total_time_data(totals, title="demo")
+    >>> data = total_time_data(totals, title="demo", note="")
     >>> [[line.name for line in panel.lines] for panel in data.panels]
     [['K=2', 'K=4'], ['E=5', 'E=10']]
     """
