@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
+from scipy.optimize import brentq
 
 LIMITS = ("deadline_s", "energy_budget_j", "max_rounds")
 
@@ -128,6 +129,15 @@ def p3(fleet, bound, energy_weight, k, e):
     g = energy_weight
     price = (1 - g) * (step_s * e + comm_s) + g * k * (step_j * e + comm_j)
     return price * (bound.a0 + bound.b0 * (1 + sampling_term(k, n)) * e**2) / e
+
+
+def printed_steps(fleet, bound, energy_weight, k):
+    """The root of the paper's Eq. 22 with its coefficient as printed, which is wrong."""
+    step_s, comm_s, step_j, comm_j = (values.mean() for values in expand(fleet))
+    g = energy_weight
+    coefficient = (2 * (1 - g) * step_s + g * k * step_j) / (2 * (1 - g) * comm_s + g * k * comm_j)
+    right = bound.a0 / (bound.b0 * (1 + sampling_term(k, int(fleet.count.sum()))))
+    return brentq(lambda e: coefficient * e**3 + e**2 - right, 0.0, math.sqrt(right), xtol=1e-12)
 
 
 def non_dominated(time_s, energy_j, allowed):

@@ -3,12 +3,24 @@
 from __future__ import annotations
 
 import math
+from typing import Protocol
 
 import pytest
 
 from fedplan import InputError
-from fedplan.core.records import Stop
+from fedplan.core.course import Course
+from fedplan.core.records import RunRecord, Stop
 from fedplan.participation import uniform
+
+
+class Runner(Protocol):
+    """Anything that trains: the one seam between planning and engines."""
+
+    num_clients: int
+
+    def run(self, course: Course, stop: Stop, *, seed: int = 0) -> RunRecord:
+        """Train from the start, as the course steers, until `stop` says so; a setting is one."""
+        ...
 
 
 class RunnerContract:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from contracts.runner import RunnerContract
+from contracts.runner import Runner, RunnerContract
 
-from fedplan.core.records import Runner
 from fedplan.models import Logistic
 from fedplan.simulation import LearningRate, Simulator
 from fedplan.tasks import synthetic

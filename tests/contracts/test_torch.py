@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from contracts.runner import RunnerContract
+from contracts.runner import Runner, RunnerContract
 from models.torch_cases import noisy_simulator
-
-from fedplan.core.records import Runner
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from fedplan.core.constraints import Constraints
 from fedplan.core.records import Stop
 from fedplan.course.live import LiveOnline
 from fedplan.flower import PlannedFedAvg, RoundRules, journal
-from fedplan.flower.beginning import Beginning
+from fedplan.flower.kept_study import Beginning
 from fedplan.participation import uniform
 from fedplan.store import Store
 from fedplan.studies.devices import observed_devices

@@ -17,7 +17,7 @@ from strategies import fleets, nonnegative, paper_bounds, positive
 
 from fedplan import Bound, Fleet, Objective, draw_fleet, predict
 from fedplan.convergence.bound import gap_after_rounds, rounds_for_gap
-from fedplan.planning.paper import closed_form_clients, closed_form_steps, printed_steps
+from fedplan.planning.paper import closed_form_clients, closed_form_steps
 from fedplan.planning.steps import optimal_steps, training_cost
 
 quick = settings(max_examples=80, deadline=None)
@@ -82,7 +82,7 @@ def test_eq_22_corrected_is_where_p3_is_stationary_in_local_steps(fleet, bound, 
 @given(costly_fleets, paper_bounds(), st.floats(0, 1), st.data())
 def test_eq_22_as_printed_always_lies_past_the_minimum(fleet, bound, weight, data):
     k = data.draw(st.floats(1, len(fleet)))
-    printed = printed_steps(fleet, bound, weight, k)
+    printed = bruteforce.printed_steps(fleet, bound, weight, k)
     right = closed_form_steps(fleet, bound, Objective.weighted(weight), k)
     assert printed > right
     cost = [bruteforce.p3(fleet, bound, weight, k, e) for e in (right, printed)]

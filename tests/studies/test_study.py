@@ -9,10 +9,11 @@ import tomllib
 from pathlib import Path
 from typing import Literal, get_args, get_origin
 
+from study_schema import PATH, study_schema
+
 import fedplan.studies
 from fedplan.studies import builtin_studies
 from fedplan.studies.keys import KEYS, TABLES
-from fedplan.studies.study_text import study_schema
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "studies.md"
 
@@ -58,7 +59,7 @@ def test_the_reference_has_a_section_a_table():
 
 
 def test_the_schema_for_editors_is_up_to_date_and_knows_the_builtin_studies():
-    written = json.loads((REFERENCE.parent / "study.schema.json").read_text())
+    written = json.loads(PATH.read_text())
     assert written == json.loads(json.dumps(study_schema()))
     folder = Path(fedplan.studies.__file__).parent / "builtin"
     for name in builtin_studies():

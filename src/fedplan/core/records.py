@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
-from fedplan.core.course import Course, Decision
+from fedplan.core.course import Decision
 from fedplan.core.setting import Setting
 from fedplan.errors import InputError, unmet
 from fedplan.frames import make_frame
@@ -259,16 +259,3 @@ class RunRecord(Shown):
                 settled = tuple(one for one in self.decisions if one.round <= record.round + 1)
                 return replace(self, status=status, rounds=kept, decisions=settled, message="")
         return self if self.status in ("diverged", "hopeless") else None
-
-
-class Runner(Protocol):
-    """Anything that trains: the one seam between planning and engines.
-
-    `tests/contracts/runner.py` says what a runner promises; every runner passes it.
-    """
-
-    num_clients: int
-
-    def run(self, course: Course, stop: Stop, *, seed: int = 0) -> RunRecord:
-        """Train from the start, as the course steers, until `stop` says so; a setting is one."""
-        ...

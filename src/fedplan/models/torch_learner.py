@@ -83,10 +83,7 @@ class TorchLearner:
         with one_thread():
             collector.attempt(lambda: check_module(build_module))
         read = collector.attempt(lambda: read_samples(clients, test))
-        collector.finish()
-        if read is None:
-            raise AssertionError("samples that cannot be read are a noted problem")
-        parts, test_samples = read
+        parts, test_samples = collector.finished(read)
         self._build_module = build_module
         self._loss = loss
         self._batch_size = batch_size

@@ -59,18 +59,6 @@ def closed_form_steps(
     return float(optimal_steps(*line, bound.a0, spread))
 
 
-def printed_steps(
-    fleet: Fleet, bound: Bound, energy_weight: float, clients_per_round: float
-) -> float:
-    """Eq. 22 with its coefficient as printed, about 19% too large; kept for the errata alone."""
-    time, energy = 2.0 * (1.0 - energy_weight), energy_weight * clients_per_round
-    numerator = time * fleet.mean("step_time_s") + energy * fleet.mean("step_energy_j")
-    denominator = time * fleet.mean("comm_time_s") + energy * fleet.mean("comm_energy_j")
-    spread = float(drift(bound.as_in_paper, clients_per_round, len(fleet)))
-    # optimal_steps doubles the ratio per_step / per_round, the printed coefficient has no such 2.
-    return float(optimal_steps(numerator / 2.0, denominator, bound.a0, spread))
-
-
 def solve_paper(
     fleet: Fleet,
     bound: Bound,

@@ -102,10 +102,7 @@ def read_sweep(
     # The largest of a list stands for all of it: what is wrong with that one alone is its size.
     largest = [f"{key}={max(values)}" for key, values in lists.items() if values]
     study = collector.attempt(lambda: read_study(name, [*others, *largest], required=required))
-    collector.finish()
-    if study is None:
-        raise AssertionError("a study that cannot be read is a noted problem")
-    return SweptStudy(study=study, lists=lists)
+    return SweptStudy(study=collector.finished(study), lists=lists)
 
 
 def _whole_numbers(key: str, text: str, collector: Collector) -> tuple[int, ...]:

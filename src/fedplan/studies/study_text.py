@@ -1,4 +1,4 @@
-"""A study as text: the file that says it, the command that runs it, the schema of all files."""
+"""A study as text: the file that says it, and the command that runs it."""
 
 from __future__ import annotations
 
@@ -82,25 +82,3 @@ def _toml(value: Any) -> str:
     if isinstance(value, float) and value == float(f"{value:g}"):
         return f"{value:g}"
     return json.dumps(value, ensure_ascii=False)
-
-
-def study_schema() -> dict[str, Any]:
-    """JSON Schema of a study file, for editors that complete and check TOML."""
-    tables = {
-        name: model.model_json_schema(by_alias=True) | {"title": f"[{name}]"}
-        for name, model in TABLES.items()
-    }
-    for table in tables.values():
-        for key in table["properties"].values():
-            key.pop("only", None)
-            key.pop("title", None)
-            if key.get("default") == math.inf:
-                del key["default"]
-    return {
-        "$schema": "http://json-schema.org/draft-07/schema#",
-        "title": "fedplan study",
-        "type": "object",
-        "additionalProperties": False,
-        "required": ["task", "training"],
-        "properties": tables,
-    }
