@@ -11,13 +11,11 @@ EXAMPLE_BOUND = Bound(a0=3750.0, b0=1.0, c0=26.0)
 
 def example_fleet() -> Fleet:
     """100 devices; every quantity normal with a standard deviation of a third of its mean."""
-    means = {"step_time_s": 0.1, "comm_time_s": 2.0, "step_energy_j": 1e-3, "comm_energy_j": 2e-2}
-    spread = {name: (mean, mean / 3) for name, mean in means.items()}
     return draw_fleet(
         100,
-        step_time_s=spread["step_time_s"],
-        comm_time_s=spread["comm_time_s"],
-        step_energy_j=spread["step_energy_j"],
-        comm_energy_j=spread["comm_energy_j"],
+        step_time_s=(0.1, 0.1 / 3),
+        comm_time_s=(2.0, 2.0 / 3),
+        step_energy_j=(1e-3, 1e-3 / 3),
+        comm_energy_j=(2e-2, 2e-2 / 3),
         seed=1,
     )
