@@ -46,7 +46,7 @@ def development() -> list[Task]:
         MINI,
         replace(
             MINI, name="mini-harmonic", rate=LearningRate(initial=0.5, schedule="harmonic"),
-            target=0.43,
+            target=0.43, seeds=12,
         ),
         WISDM,
     ]  # fmt: skip

@@ -20,9 +20,25 @@ def forecast_of(losses, target, rate=None):
 def test_losses_that_fall_with_the_logarithm_are_followed():
     made = forecast_of([3 - 0.5 * math.log(r) for r in range(1, 41)], target=0.8)
     assert made.way_left() == pytest.approx(math.log(math.exp(2.2 / 0.5) / 40), abs=1e-9)
-    assert made.loss_at(80) == pytest.approx(3 - 0.5 * math.log(80), abs=1e-9)
     arrival = made.arrival()
     assert 40 < arrival.low < arrival.rounds < arrival.high < math.inf
+
+
+def test_losses_that_fall_as_a_power_are_followed_and_far_targets_known():
+    losses = [3 * r**-0.3 for r in range(1, 41)]
+    made = forecast_of(losses, target=3 * 200**-0.3)
+    assert made.loss_at(80) == pytest.approx(3 * 80**-0.3, rel=1e-9)
+    # Power law says round 200: five times as far as 40, which a limit must leave a third of.
+    assert not made.is_far_beyond(100) and not made.is_far_beyond(80)
+    assert made.is_far_beyond(60) and not made.is_far_beyond(40)
+
+
+def test_one_flat_half_gives_no_target_up():
+    """Bad luck for a while is no reason: the line through all rounds is as good."""
+    losses = [3 * min(r, 20) ** -0.5 for r in range(1, 41)]
+    made = forecast_of(losses, target=0.9 * losses[-1])
+    assert made.way_left() == math.inf and not made.is_far_beyond(400)
+    assert forecast_of(losses, target=0.01 * losses[-1]).is_far_beyond(400)
 
 
 def test_the_interval_narrows_as_the_target_comes_near():

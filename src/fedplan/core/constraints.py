@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from numbers import Integral
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -52,6 +53,15 @@ class Constraints:
     def limits_totals(self) -> bool:
         """Whether time, energy or rounds are limited."""
         return any(getattr(self, name) is not None for name in TOTALS)
+
+    def tightened(self, **ends: Any) -> Constraints:
+        """These limits, and on totals no more than these ends; infinite ones end nothing.
+
+        >>> Constraints(deadline_s=60.0).tightened(deadline_s=90.0, max_rounds=10).max_rounds
+        10
+        """
+        both = {name: min(end, getattr(self, name) or math.inf) for name, end in ends.items()}
+        return replace(self, **{name: end for name, end in both.items() if end < math.inf})
 
     def ranges_only(self) -> Constraints:
         """The ranges of K and E without the limits on totals."""

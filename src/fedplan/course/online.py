@@ -18,6 +18,7 @@ from fedplan.convergence.saturation import RANGE, ROUNDS, Saturation, best_const
 from fedplan.core.constraints import MAX_STEPS
 from fedplan.core.fleet import QUANTITIES
 from fedplan.core.problem import Problem
+from fedplan.core.records import Stop
 from fedplan.core.setting import Setting
 from fedplan.course.steering import FEWEST_STEPS, HEAVIEST, OnlineSteering
 from fedplan.errors import InputError
@@ -33,6 +34,8 @@ class Online:
         first local steps are for its middle, and whatever rounds show, local steps stay between
         those for its ends. Without it a usual range is taken; groups always go by that.
     source : who knows it, for words.
+    stop : what ends the training whether the target is reached or not, so that it need not be
+        waited for where the target is far beyond.
 
     >>> from fedplan.core.fleet import Fleet
     >>> fleet = Fleet(step_time_s=[0.1, 0.1, 0.4], comm_time_s=2.0)
@@ -46,6 +49,7 @@ class Online:
     problem: Problem
     known: Saturation | None = None
     source: str = "the saturation given"
+    stop: Stop | None = None
 
     def __post_init__(self) -> None:
         check_group_sizes(self.problem)
@@ -92,7 +96,12 @@ class Online:
         """The steering of a new training."""
         given = "a usual saturation" if self.known is None else self.source
         return OnlineSteering(
-            self.problem, self.first.grouping, self.setting, known=self.known, source=given
+            self.problem,
+            self.first.grouping,
+            self.setting,
+            known=self.known,
+            source=given,
+            stop=self.stop,
         )
 
 

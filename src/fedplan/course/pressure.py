@@ -7,8 +7,10 @@ from dataclasses import replace
 
 from fedplan.core.objective import Objective
 from fedplan.core.problem import Problem
-from fedplan.core.records import RoundRecord
+from fedplan.core.records import RoundRecord, Stop
 from fedplan.participation.grouping import Grouping
+
+GRACE = 1.1  # times a limit that may be spent: a training about to arrive is not cut off
 
 
 class Pressure:
@@ -18,8 +20,14 @@ class Pressure:
     as a round costs now, so that it weighs as much as everything else together.
     """
 
-    def __init__(self, problem: Problem) -> None:
-        self._limits = problem.limits
+    def __init__(self, problem: Problem, stop: Stop | None = None) -> None:
+        self._limits = self._ends = problem.limits
+        if stop is not None:  # the end of a training is no reason to pay more for its rounds
+            self._ends = self._limits.tightened(
+                max_rounds=stop.max_rounds,
+                deadline_s=stop.max_time_s,
+                energy_budget_j=stop.max_energy_j,
+            )
         self.objective: Objective = problem.objective
         self.per_round = 0.0  # what a limit on rounds adds to the cost of each
         self._time_s = self._energy_j = 0.0
@@ -47,9 +55,19 @@ class Pressure:
             risen = True
         return risen
 
+    @property
+    def exceeded(self) -> str | None:
+        """Which limit on time or energy has been passed by more than a tenth, in words."""
+        limits = self._limits
+        if self._exceeds(limits.deadline_s, self._time_s / GRACE):
+            return f"The deadline of {limits.deadline_s:g} s has passed"
+        if self._exceeds(limits.energy_budget_j, self._energy_j / GRACE):
+            return f"The energy budget of {limits.energy_budget_j:g} J is spent"
+        return None
+
     def last_round(self, round_: int, grouping: Grouping) -> int | None:
-        """The round by which a limit ends the training; None without limits."""
-        cost, limits = grouping.round_cost, self._limits
+        """The round by which a limit or the stop ends the training; None where nothing does."""
+        cost, limits = grouping.round_cost, self._ends
         ends = [
             math.inf if limits.max_rounds is None else limits.max_rounds,
             round_ + _rounds_left(limits.deadline_s, self._time_s, cost.time_s),

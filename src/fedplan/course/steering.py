@@ -27,7 +27,7 @@ from fedplan.core.constraints import MAX_STEPS
 from fedplan.core.course import Decision
 from fedplan.core.fleet import Fleet
 from fedplan.core.problem import Problem
-from fedplan.core.records import RoundRecord
+from fedplan.core.records import RoundRecord, Stop
 from fedplan.core.setting import Setting
 from fedplan.course.elasticity import Window
 from fedplan.course.forecast import Forecast
@@ -42,6 +42,7 @@ OFTEN = 0.25  # rounds from one look to the next, for each group that has traine
 HEAVIEST = 4.0  # clients that one counts for at most, while the loss falls
 MOVE = 2.0  # local steps change at most by this factor at a look
 DOUBT = 2.0  # how far beyond the usual range a saturation is believed: rounds can mislead
+FEW = 5  # rounds: a window of fewer is noise, and no new best for fewer is luck
 FIRST_LOOK = 3  # with fewer rounds, what clients undo of each other does not show
 FEWEST_STEPS = 2  # half of a single step cannot be looked at
 
@@ -57,6 +58,7 @@ class OnlineSteering:
         *,
         known: Saturation | None = None,
         source: str = "a usual saturation",
+        stop: Stop | None = None,
     ) -> None:
         if problem.target_loss is None:
             raise AssertionError("an online course has a target")
@@ -65,7 +67,7 @@ class OnlineSteering:
         self._heaviest: float | None = HEAVIEST
         self._window = Window()
         self._forecast = Forecast(problem.target_loss, self._rate)
-        self._pressure = Pressure(problem)
+        self._pressure = Pressure(problem, stop)
         self._best = (math.inf, 0)  # the best loss so far, and its round
         self._best_single = (math.inf, 0)  # the same of last models, which swing first
         self._regrouped = 0  # the round of the last change of groups
@@ -93,7 +95,7 @@ class OnlineSteering:
         self._pressure.spend(record)
         self._forecast.add(record.loss)
         if record.signal is not None:
-            self._window.add(record.signal, self._setting.local_steps, max(2, self._groups))
+            self._window.add(record.signal, self._setting.local_steps, max(FEW, self._groups))
         if record.round >= self._next_look:
             trained = min(self._groups, record.round)
             self._pause = max(2, int(OFTEN * trained))
@@ -137,6 +139,11 @@ class OnlineSteering:
         return max(2, round(PATIENCE * self._groups))
 
     @property
+    def _stall(self) -> int:
+        """Rounds without a new best of the last model that are more than luck."""
+        return max(FEW, self._pause)
+
+    @property
     def _going_well(self) -> int:
         """The last round at which the loss had been at its best and the target within reach."""
         return min(self._best[1], self._hope)
@@ -163,13 +170,12 @@ class OnlineSteering:
             self._finish(round_, arrival.high)
         if len(self._window):
             stalled = round_ - self._best_single[1]
-            if stalled >= self._pause:  # what rounds said while the loss fell holds no longer
-                self._window.keep(max(stalled, FIRST_LOOK))
+            if stalled >= self._stall:  # what rounds said while the loss fell holds no longer
+                self._window.keep(max(stalled, FEW))
             saturation = self._window.saturation()
             wanted = self._wanted_steps(saturation, round_)
             self._set_steps(self._held_back(wanted, stalled))
-        if self._groups == 1:
-            self._consider_giving_up(round_, last)
+        self._consider_giving_up(round_, last)
         if self._setting != before:
             found = Decision.of(
                 self._setting,
@@ -209,9 +215,9 @@ class OnlineSteering:
         once more at most.
         """
         now = self._setting.local_steps
-        if stalled >= 2 * self._pause:
+        if stalled >= 2 * self._stall:
             return min(wanted, max(now / MOVE, wanted / MOVE**2))
-        return min(wanted, now) if stalled >= self._pause else wanted
+        return min(wanted, now) if stalled >= self._stall else wanted
 
     def _set_steps(self, wanted: float) -> None:
         now, limits = self._setting.local_steps, self._problem.limits
@@ -260,13 +266,26 @@ class OnlineSteering:
         self._why.append(why)
 
     def _consider_giving_up(self, round_: int, last: int | None) -> None:
-        """Give up where all clients together do not get there within the limits either.
+        """Give up where the limits end the training before the target, whatever is done.
 
-        A verdict needs time: half as many rounds again as there were when there was hope last, and
-        for a loss that does not fall at all twice as many as to its best.
+        At once where a limit has been exceeded; after a tenth of the rounds and a whole cycle where
+        the target is far beyond them, or no loss was below the first. Otherwise only where all
+        clients together do not get there either, and then a verdict needs time: half as many rounds
+        again as there were when there was hope last, and for a loss that does not fall twice as
+        many as to its best.
         """
         since = round_ - max(self._hope, self._regrouped)
-        if last is not None and since >= max(self._hope / 2, ROUNDS / 10):
+        all_train = self._groups == 1
+        early = last is not None and round_ >= max(last / 10, self._groups)
+        if (exceeded := self._pressure.exceeded) is not None:
+            self.hopeless = (
+                f"{exceeded}, and the loss is {self._best[0]:.3g}. "
+                "Raise target_loss, or allow more time or energy."
+            )
+        elif last is not None and (
+            (early and self._forecast.is_far_beyond(last))
+            or (all_train and since >= max(self._hope / 2, ROUNDS / 10))
+        ):
             self.hopeless = (
                 f"The target loss {self._problem.target_loss:g} is out of reach within the limits: "
                 f"by round {last:,} the loss will be about {self._forecast.loss_at(last):.3g}. "
@@ -274,7 +293,9 @@ class OnlineSteering:
                 "fall more slowly."
             )
         wait = max(self._best[1], ROUNDS if last is None else min(ROUNDS, last / 10))
-        if round_ - max(self._best[1], self._regrouped) >= wait:
+        stalled = round_ - max(self._best[1], self._regrouped) >= wait
+        never_fell = early and not self._best[1]
+        if never_fell or (all_train and stalled):
             self.hopeless = (
                 f"The loss has not been below {self._best[0]:.3g} since round {self._best[1]:,}. "
                 "Lower the learning rate, or raise target_loss."

@@ -214,6 +214,8 @@ class _Case:
             if not plan.success:
                 return self._outcome(status="infeasible", message=plan.message), None
             return self._started(plan.setting, plan.message, plan.regret), plan.setting
+        if self._course == ONLINE:
+            self._options["stop"] = self._experiment.stop
         course = make_course(self._course, self._problem, **self._options)
         return self._started(course.setting), course
 
