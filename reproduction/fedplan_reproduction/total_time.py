@@ -11,10 +11,11 @@ import numpy as np
 
 from fedplan import InputError
 from fedplan.figures import Figure, Panel
+from fedplan.figures.axes import fit_axis
 from fedplan.figures.lines import known, line_with_spread, lines_figure
 from fedplan.figures.spec import Line
 from fedplan.figures.style import Look, line_looks
-from fedplan.figures.units import NO_UNIT, fit_axis, time_unit
+from fedplan.words import NO_UNIT, time_unit
 
 _MOST_BELOW = 1.5  # times the lowest mean over the lowest place of the axis
 

@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fedplan.figures import Figure, Panel
+from fedplan.figures.axes import fit_axis
 from fedplan.figures.lines import known, line_with_spread, lines_figure
 from fedplan.figures.spec import Line, Texts
 from fedplan.figures.style import BLACK, BLUE, PURPLE, Look
-from fedplan.figures.units import NO_UNIT, energy_unit, fit_axis, time_unit
+from fedplan.words import NO_UNIT, energy_unit, time_unit
 from fedplan_reproduction.weights import BEST, FEDPLAN, PAPER, Priced
 
 _LOOKS = {

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from fedplan.frames import make_frame
 from fedplan.markup import join, table, tag
+from fedplan.words import in_words
 
 Row = TypeVar("Row")
 _MOST_ROWS = 20  # of a table; a frame has them all
@@ -74,35 +75,3 @@ def table_html(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]])
     if len(rows) <= _MOST_ROWS:
         return shown
     return join([shown, tag("p", f"... and {len(rows) - _MOST_ROWS:,} more")])
-
-
-def amount(value: float) -> str:
-    """A number people can read: four digits, or all before the point.
-
-    >>> amount(0.123456), amount(58240.09), amount(float("inf"))
-    ('0.1235', '58,240', 'inf')
-    """
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
-
-
-def in_words(value: object) -> str:
-    """A value as a table shows it.
-
-    >>> in_words(None), in_words(1234.5678), in_words(24), in_words("ok")
-    ('-', '1,235', '24', 'ok')
-    """
-    if value is None:
-        return "-"
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return amount(value)
-    return str(value)
-
-
-def interval_in_words(value: float, ends: tuple[float, float]) -> str:
-    """An estimate and its interval.
-
-    >>> interval_in_words(3.0, (2.0, float("inf")))
-    '3 (2 to inf)'
-    """
-    low, high = map(in_words, ends)
-    return f"{in_words(value)} ({low} to {high})"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from scripted import follow_script
 
-from fedplan.figures.units import quantity, time_unit
+from fedplan.words import quantity, time_unit
 
 CONTRACT = {
     "success", "status", "study", "plan", "course", "predicted", "measured", "limits", "pilots",

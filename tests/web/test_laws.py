@@ -15,7 +15,6 @@ from fedplan.core.setting import Setting
 from fedplan.csvfile import Upload
 from fedplan.errors import InputError
 from fedplan.figures.turns import first_turns
-from fedplan.figures.units import extra
 from fedplan.participation import LAWS, uniform
 from fedplan.planning.example import EXAMPLE_BOUND, example_fleet
 from fedplan.planning.predict import price_setting
@@ -25,6 +24,7 @@ from fedplan.web.answers import answer, doubts
 from fedplan.web.basis import Shelf
 from fedplan.web.question import Convergence
 from fedplan.web.state import read_state
+from fedplan.words import extra
 
 FLEET = example_fleet()
 PROBLEM = Problem(fleet=FLEET, objective=Objective.weighted(0.3))

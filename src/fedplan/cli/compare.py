@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fedplan.cli.output import Table, draw, print_result, table_of
+from fedplan.cli.output import draw, print_result
 from fedplan.cli.progress import step_bar
-from fedplan.cli.text import with_error
 from fedplan.cli.training import Asked, asks, compile_kernels
+from fedplan.words import Table, table_of, with_error
 
 if TYPE_CHECKING:
     from fedplan.studies.compare import Comparison

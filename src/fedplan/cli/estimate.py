@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fedplan.cli.options import output_options
-from fedplan.cli.output import Table, check_file, draw, print_result
-from fedplan.cli.text import amount
+from fedplan.cli.output import check_file, draw, print_result
 from fedplan.errors import Collector
+from fedplan.words import Table, amount
 
 if TYPE_CHECKING:
     from fedplan.convergence.estimation import Estimate
@@ -83,7 +83,7 @@ def _blocks(result: Estimate) -> Iterator[Table | str]:
     rows = {"a0 / b0": (result.ratio, result.ratio_interval)}
     if result.bound is not None:
         rows |= {name: (getattr(result.bound, name), i) for name, i in result.intervals.items()}
-    cells = ((name, *map(amount, (value, *ends))) for name, (value, ends) in rows.items())
+    cells = [(name, *map(amount, (value, *ends))) for name, (value, ends) in rows.items()]
     yield Table(("", "estimate", "from", "to"), cells, left=("",))
     pairs = f"{result.pairs_used} give a ratio and {result.pairs_rejected} do not"
     yield f"{result.status} ({result.method}). {result.message} Of the pairs of pilots {pairs}."

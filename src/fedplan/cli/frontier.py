@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fedplan.cli.options import constraint_options, law_options, output_options, problem_options
-from fedplan.cli.output import Table, draw, print_result, table_of
+from fedplan.cli.output import draw, print_result
 from fedplan.cli.request import read_request
 from fedplan.errors import EXIT_INFEASIBLE
+from fedplan.words import Table, table_of
 
 if TYPE_CHECKING:
     from fedplan.planning.frontier import FrontierPoint

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fedplan.cli.options import objective_options, output_options
-from fedplan.cli.output import Facts, Table, check_file, draw, print_result
+from fedplan.cli.output import Facts, check_file, draw, print_result
 from fedplan.cli.request import read_request
-from fedplan.cli.text import amount
 from fedplan.errors import Collector
+from fedplan.words import Table, amount
 
 if TYPE_CHECKING:
     from fedplan.cli.request import Request
@@ -130,6 +130,6 @@ def _blocks(learnt: Learnt, plan: Plan | None, message: str) -> Iterator[Facts |
         facts.append(("groups", f"{plan.setting.groups:,}"))
     yield Facts(facts)
     if learnt.loss is not None:
-        rows = ((f"{row['local_steps']:,}", amount(row["rounds"])) for row in _rounds(learnt))
+        rows = [(f"{row['local_steps']:,}", amount(row["rounds"])) for row in _rounds(learnt)]
         yield Table(("local steps", f"rounds of all clients to loss {learnt.loss:.4g}"), rows)
     yield message

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from fedplan.cli.output import Table, check_file, print_result, say_at_the_end
+from fedplan.cli.output import check_file, print_result, say_at_the_end
 from fedplan.cli.stored import find_stored, open_stored
-from fedplan.cli.text import small
 from fedplan.errors import InputError
+from fedplan.words import Table, small
 
 if TYPE_CHECKING:
     from fedplan.profiling import Measured
@@ -74,7 +74,7 @@ def _as_json(devices: Devices) -> dict[str, Any]:
 def _blocks(study: str, devices: Devices) -> Iterator[Table | str]:
     yield f"study {study}; each value with its 90% interval"
     titles = ("rounds", "local step", "round besides", "energy of a step", "of a round besides")
-    yield Table(("device", *titles), _rows(devices), left=("device",))
+    yield Table(("device", *titles), list(_rows(devices)), left=("device",))
     if rejected := devices.costs.rejected:
         shown, more = rejected[:_MOST_SHOWN], len(rejected) - _MOST_SHOWN
         rest = [f"... and {more:,} more: --format json has them all."] if more > 0 else []
@@ -82,14 +82,12 @@ def _blocks(study: str, devices: Devices) -> Iterator[Table | str]:
 
 
 def _rows(devices: Devices) -> Iterator[tuple[str, ...]]:
-    from rich.markup import escape
-
     for client, name in enumerate(devices.names):
         if (costs := devices.costs.devices.get(client)) is None:
-            yield escape(name), "0", "as the median device"
+            yield name, "0", "as the median device"
         else:
             parts = (_shown(getattr(costs, part), unit) for part, unit in _PARTS.items())
-            yield escape(name), f"{costs.num_observations:,}", *parts
+            yield name, f"{costs.num_observations:,}", *parts
 
 
 def _shown(part: Measured | None, unit: str) -> str:

@@ -7,30 +7,10 @@ from typing import Any
 
 import click
 
+from fedplan.asked import LIMITS, PRICES, kebab
 from fedplan.cli.progress import show_log
 
 Command = Callable[..., Any]
-
-# Prices, by the name of their option: what `Prices` calls them, and what they mean.
-PRICES = {
-    "price_hour": ("per_hour", "Money an hour of training."),
-    "price_kwh": ("per_kwh", "Money a kWh the devices use."),
-    "price_client_round": ("per_client_round", "Money each time a client takes part."),
-    "price_mb": ("per_mb", "Money a megabyte moved, with mb-per-client-round."),
-    "mb_per_client_round": ("mb_per_client_round", "Megabytes a client moves in a round."),
-    "co2_per_kwh": ("co2_g_per_kwh", "Grams of CO2 a kWh; alone: minimise CO2."),
-    "price_co2_kg": ("per_kg_co2", "Money a kilogram of CO2, with co2-per-kwh."),
-}
-# Limits, by the name that `Constraints` has for them too: a number of what kind, and its meaning.
-LIMITS: dict[str, tuple[type[float] | type[int], str]] = {
-    "deadline_s": (float, "Seconds allowed to reach the target."),
-    "energy_budget_j": (float, "Joules allowed to reach the target."),
-    "min_clients_per_round": (int, "Smallest K a plan may have."),
-    "max_clients_per_round": (int, "Largest K a plan may have."),
-    "min_local_steps": (int, "Smallest E a plan may have."),
-    "max_local_steps": (int, "Largest E a plan may have."),
-    "max_rounds": (int, "Rounds allowed to reach the target."),
-}
 
 
 def stack(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
@@ -42,10 +22,6 @@ def stack(*options: Callable[[Command], Command]) -> Callable[[Command], Command
         return command
 
     return apply
-
-
-def _flag(name: str) -> str:
-    return "--" + name.replace("_", "-")
 
 
 class _LawOption(click.Option):
@@ -89,10 +65,16 @@ objective_options = stack(
     click.option(
         "--energy-weight", type=float, metavar="G", help="0 = only time (default), 1 = only energy."
     ),
-    *(click.option(_flag(name), type=float, help=text) for name, (_, text) in PRICES.items()),
+    *(
+        click.option(f"--{kebab(name)}", type=float, help=price.text)
+        for name, price in PRICES.items()
+    ),
 )
 constraint_options = stack(
-    *(click.option(_flag(name), type=kind, help=text) for name, (kind, text) in LIMITS.items()),
+    *(
+        click.option(f"--{kebab(name)}", type=limit.kind, help=limit.text)
+        for name, limit in LIMITS.items()
+    )
 )
 format_option = click.option(
     "--format",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fedplan.atomic import check_target
-from fedplan.cli.text import in_words
 from fedplan.errors import FedplanError, InputError
 from fedplan.strictjson import to_json
+from fedplan.words import Table
 
 if TYPE_CHECKING:
     from rich.console import Console, JustifyMethod
 
     from fedplan.figures import Figure
+    from fedplan.studies.experiment import Experiment
 
 _WHEN_STOPPED = "fedplan.when_stopped"
 
@@ -129,61 +130,23 @@ class Facts:
         out.print(grid)
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
-    """Cells below headings; they may have rich's markup.
+class Marked(str):
+    """A cell with rich's markup; any other is shown as it is."""
 
-    left : headings of the columns that are not set to the right.
-    whole : headings of columns whose cells stay on one line.
-    """
-
-    head: Sequence[str]
-    rows: Iterable[Sequence[str]]
-    title: str | None = None
-    left: Collection[str] = ()
-    whole: Collection[str] = ()
-
-    def print(self, out: Console) -> None:
-        """Print it."""
-        from rich.table import Table as Grid
-
-        grid = Grid(box=None, title=self.title, title_justify="left")
-        for name in self.head:
-            justify: JustifyMethod = "left" if name in self.left else "right"
-            grid.add_column(name, justify=justify, no_wrap=name in self.whole)
-        for row in self.rows:
-            grid.add_row(*row)
-        out.print(grid)
+    __slots__ = ()
 
 
-def table_of(
-    rows: Iterable[Any],
-    columns: Mapping[str, str | Callable[[Any], Any]],
-    *,
-    title: str | None = None,
-    whole: Collection[str] = (),
-) -> Table:
-    """Results, mappings or objects, as a table: numbers to the right, names to the left.
-
-    columns : by their headings, what a value is called in a row, or what makes it of a row.
-    """
+def _print_table(table: Table, out: Console) -> None:
     from rich.markup import escape
+    from rich.table import Table as Grid
 
-    left: set[str] = set()
-    cells: list[list[str]] = []
-    for row in rows:
-        cells.append([])
-        for head, key in columns.items():
-            if isinstance(key, str):
-                value = row[key] if isinstance(row, Mapping) else getattr(row, key)
-                words, is_name = in_words(value, key), isinstance(value, str | list | Mapping)
-            else:
-                words = in_words(key(row))
-                is_name = words[:1].isalpha()
-            cells[-1].append(escape(words))
-            if is_name:
-                left.add(head)
-    return Table(tuple(columns), cells, title=title, left=left, whole=whole)
+    grid = Grid(box=None, title=table.title or None, title_justify="left")
+    for name in table.head:
+        justify: JustifyMethod = "left" if name in table.left else "right"
+        grid.add_column(name, justify=justify, no_wrap=name in table.whole)
+    for row in table.rows:
+        grid.add_row(*(cell if isinstance(cell, Marked) else escape(cell) for cell in row))
+    out.print(grid)
 
 
 def print_result(
@@ -206,6 +169,8 @@ def print_result(
                 out.print()
             if isinstance(block, str):
                 out.print(block, markup=False)
+            elif isinstance(block, Table):
+                _print_table(block, out)
             else:
                 block.print(out)
     if code:
@@ -230,4 +195,25 @@ def print_table(
     out = console()
     if below:
         out.print()
-    Table(head, rows, **options).print(out)
+    _print_table(Table(head, list(rows), **options), out)
+
+
+def who_trains(
+    law: str, clients_per_round: int | None, groups: int | None, num_clients: int
+) -> tuple[str, str]:
+    """Who trains in a round, as a fact with its name.
+
+    >>> who_trains("turns", None, 6, 20), who_trains("shuffled", 4, None, 20)
+    (('groups that take turns', '[bold]6[/] (20 clients)'),
+     ('clients per round (shuffled)', '[bold]4[/] of 20'))
+    """
+    if clients_per_round is None:
+        return "groups that take turns", f"[bold]{groups or 0:,}[/] ({num_clients:,} clients)"
+    name = "clients per round" if law == "uniform" else f"clients per round ({law})"
+    return name, f"[bold]{clients_per_round:,}[/] of {num_clients:,}"
+
+
+def study_in_words(experiment: Experiment) -> str:
+    """A study, by its name, what is learnt and by which model."""
+    study = experiment.study
+    return f"{study.name}: {experiment.data_name}, {study.task.model}"

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fedplan.cli import text
 from fedplan.cli.options import (
     constraint_options,
     law_options,
@@ -16,9 +15,10 @@ from fedplan.cli.options import (
     output_options,
     problem_options,
 )
-from fedplan.cli.output import Facts, Table, draw, print_result, table_of
+from fedplan.cli.output import Facts, draw, print_result, who_trains
 from fedplan.cli.request import Request, read_request
 from fedplan.errors import EXIT_INFEASIBLE
+from fedplan.words import Table, amount, in_words, table_of
 
 if TYPE_CHECKING:
     from fedplan.core.plan import Plan
@@ -175,23 +175,14 @@ def _blocks(
     request: Request, result: Plan, document: dict[str, Any]
 ) -> Iterator[Facts | Table | str]:
     """The document as a terminal shows it."""
+    from fedplan.planning.explain import group_table
+
     if result.prediction is None:
         yield f"No feasible plan. {document['message']}"
         return
     yield Facts(_facts(request, result, result.prediction, document))
     if result.groups:
-        yield table_of(
-            ({"number": place, **asdict(group)} for place, group in enumerate(result.groups, 1)),
-            {
-                "group": "number",
-                "devices": "clients",
-                "share of data": "data_share",
-                "share of rounds": "frequency",
-                "round": "time_s",
-                "energy": "energy_j",
-            },
-            title="Who trains when",
-        )
+        yield group_table(result.groups, title="Who trains when")
     yield table_of(
         document["alternatives"],
         {
@@ -220,10 +211,10 @@ def _facts(
     request: Request, result: Plan, best: Prediction, document: dict[str, Any]
 ) -> Iterator[tuple[str, str]]:
     law, clients = result.participation, len(request.problem.fleet)
-    yield text.who_trains(law, best.clients_per_round, len(result.groups), clients)
+    yield who_trains(law, best.clients_per_round, len(result.groups), clients)
     yield "local steps", f"[bold]{best.local_steps:,}[/]"
     for name, key in {"rounds": "rounds", "time": "time_s", "energy": "energy_j"}.items():
-        yield f"{name}{request.of_what}", text.in_words(document[key], key)
-    yield f"cost{request.of_what}", f"{text.amount(best.cost)} ({result.unit})"
+        yield f"{name}{request.of_what}", in_words(document[key], key)
+    yield f"cost{request.of_what}", f"{amount(best.cost)} ({result.unit})"
     if (co2_g := document["co2_g"]) is not None:
-        yield f"carbon{request.of_what}", f"{text.amount(co2_g)} g CO2"
+        yield f"carbon{request.of_what}", f"{amount(co2_g)} g CO2"

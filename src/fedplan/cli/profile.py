@@ -14,9 +14,9 @@ from click.core import ParameterSource
 from fedplan.cli.observed_fleet import show_fleet
 from fedplan.cli.options import download_option, format_option, quiet_option
 from fedplan.cli.output import Facts, print_result, say_at_the_end
-from fedplan.cli.text import small
 from fedplan.cli.training import compiling, fetch_data, named_study
 from fedplan.errors import Collector
+from fedplan.words import small
 
 if TYPE_CHECKING:
     from fedplan.profiling.meters import Meter

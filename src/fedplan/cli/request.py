@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fedplan.cli.options import LIMITS, PRICES
+from fedplan.asked import LIMITS, PRICES
 from fedplan.cli.output import check_file
 from fedplan.errors import Collector, InputError
 
@@ -127,7 +127,11 @@ class _Reader(Collector):
         from fedplan.core.objective import Prices
 
         options = self._options
-        given = {PRICES[name][0]: options[name] for name in PRICES if options.get(name) is not None}
+        given = {
+            price.field: options[name]
+            for name, price in PRICES.items()
+            if options.get(name) is not None
+        }
         if given and options["energy_weight"] is not None:
             self.add("give --energy-weight or prices, not both.")
         return self.attempt(lambda: Prices(**given)) if given else None

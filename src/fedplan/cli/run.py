@@ -2,31 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, replace
-from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from fedplan.cli import text
 from fedplan.cli.output import (
     Facts,
-    Table,
     check_file,
     draw,
     print_result,
     say_at_the_end,
-    table_of,
+    study_in_words,
+    who_trains,
 )
 from fedplan.cli.progress import step_bar
 from fedplan.cli.training import Asked, asks, compile_kernels
+from fedplan.words import Table
 
 if TYPE_CHECKING:
-    from fedplan.core.course import Decision
     from fedplan.core.records import RunRecord
     from fedplan.figures import Figure
-    from fedplan.figures.turn_bills import Totals
     from fedplan.store import Store
     from fedplan.studies.experiment import Experiment
     from fedplan.studies.outcome import Forecast, Outcome
@@ -188,76 +185,29 @@ def _predicted_json(expected: Forecast) -> dict[str, Any]:
 
 def _blocks(experiment: Experiment, outcome: Outcome) -> Iterator[Facts | Table | str]:
     """What was trained, what was decided, the bill, and the message."""
+    from fedplan.studies.accounts import bill_table, decision_table
     from fedplan.studies.outcome import decisions_of
 
     setting = outcome.setting
     made = () if outcome.measured is None else decisions_of(outcome.measured.runs[0])
-    facts = [("study", text.study_in_words(experiment)), ("course", outcome.course)]
+    facts = [("study", study_in_words(experiment)), ("course", outcome.course)]
     if setting is not None:
         law, groups = setting.participation.law, len(outcome.groups)
         clients = experiment.num_clients
-        facts.append(text.who_trains(law, setting.clients_per_round, groups, clients))
+        facts.append(who_trains(law, setting.clients_per_round, groups, clients))
         if len(made) < 2:
             facts.append(("local steps", f"[bold]{setting.local_steps:,}[/]"))
     if made and made[0].round == 1 and made[0].saturation is not None:
         facts.append(("began", made[0].why))
     yield Facts(facts)
-    if len(made) > 1:
-        yield _decisions(made)
-    totals = ("rounds", "time", "energy", f"cost ({experiment.objective.unit})")
-    yield Table(("", *totals), _bill(experiment, outcome), left=("",), whole=totals)
+    if outcome.measured is not None and len(made) > 1:
+        yield _shortened(decision_table(outcome.measured.runs[0], in_full=False))
+    yield replace(bill_table(experiment, outcome), title="")
     yield outcome.message
 
 
-def _decisions(made: Sequence[Decision]) -> Table:
-    """What the first run's course decided."""
-    columns: dict[str, str | Callable[[Decision], Any]] = {
-        "from round": "round",
-        "groups": "groups",
-        "local steps": "local_steps",
-        "saturation": lambda one: _rounded(one.saturation, "-"),
-    }
-    if any(one.expected_rounds for one in made):
-        columns["rounds expected"] = _expected
-    half = _MOST_DECISIONS // 2
-    table = table_of(made, columns)
-    rows = [*table.rows]
+def _shortened(decisions: Table) -> Table:
+    rows, half = [*decisions.rows], _MOST_DECISIONS // 2
     if len(rows) > _MOST_DECISIONS:
         rows[half:-half] = [["..."]]
-    return Table(table.head, rows)
-
-
-def _rounded(value: float | None, otherwise: str) -> str:
-    return f"{value:,.0f}" if value is not None and isfinite(value) else otherwise
-
-
-def _expected(one: Decision) -> str:
-    """Rounds that a training was expected to take in all, and between which two."""
-    if one.expected_rounds is None:
-        return "-"
-    rounds, *ends = (_rounded(v, "never") for v in (one.expected_rounds, *(one.interval or ())))
-    return f"{rounds} ({' to '.join(ends)})" if ends else rounds
-
-
-def _bill(experiment: Experiment, outcome: Outcome) -> Iterator[tuple[str, ...]]:
-    """Pilots, forecast, training and the whole bill, beside what others would have cost."""
-    from fedplan.studies.figures import paid_lines
-    from fedplan.studies.outcome import Bill
-
-    def row(name: str, rounds: float, paid: Totals) -> tuple[str, ...]:
-        totals = text.seconds(paid.time_s), text.joules(paid.energy_j), text.amount(paid.cost)
-        return name, text.amount(rounds), *totals
-
-    for pilot in outcome.pilots:
-        setting = f"{pilot.clients_per_round:,} clients, {pilot.local_steps:,} steps"
-        yield row(f"pilot: {setting}", pilot.num_rounds, Bill.of([pilot], experiment.objective))
-    if (expected := outcome.forecast) is not None:
-        totals = {"rounds": expected.rounds, **asdict(expected.bill)}
-        ends = {name: expected.interval_of(total) for name, total in totals.items()}
-        between = (" to ".join(text.in_words(v, name) for v in pair) for name, pair in ends.items())
-        yield "training, foretold", *between
-    for line in paid_lines(outcome):
-        yield row(line.name, line.rounds, line)
-    for other in outcome.alternatives:
-        found = other.prediction
-        yield row(f"expected: {other.name}", found.expected_rounds, found)
+    return replace(decisions, rows=rows, title="")

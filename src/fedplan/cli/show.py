@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fedplan.cli.options import store_options
-from fedplan.cli.output import Facts, Table, print_result, table_of
+from fedplan.cli.output import Facts, print_result
 from fedplan.cli.stored import one_stored, open_stored
 from fedplan.cli.study_runs import runs_of_experiment, runs_of_study
-from fedplan.cli.text import flat, in_words, local_time, short
+from fedplan.words import Table, flat, in_words, local_time, short, table_of
 
 if TYPE_CHECKING:
     from fedplan.store import ExperimentEntry, StudyEntry

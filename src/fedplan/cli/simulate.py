@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fedplan.cli import text
-from fedplan.cli.output import Facts, Table, draw, print_result, table_of
+from fedplan.cli.output import Facts, draw, print_result, study_in_words, who_trains
 from fedplan.cli.progress import round_bar
 from fedplan.cli.training import Asked, asks, compile_kernels
+from fedplan.words import Table, amount, in_words, joules, seconds, table_of
 
 if TYPE_CHECKING:
     from fedplan.core.records import RunRecord
@@ -107,8 +107,8 @@ def _message(experiment: Experiment, runs: Sequence[RunRecord]) -> str:
         parts += [f"The final loss is {_spread(finals)}."] if finals else []
     limits = {
         "rounds": f"{stop.max_rounds:,} rounds (rounds)",
-        "time": f"{text.seconds(stop.max_time_s)} (max-time-s)",
-        "energy": f"{text.joules(stop.max_energy_j)} (max-energy-j)",
+        "time": f"{seconds(stop.max_time_s)} (max-time-s)",
+        "energy": f"{joules(stop.max_energy_j)} (max-energy-j)",
     }
     parts += [
         f"{who(status)} ended at the limit of {limit}."
@@ -164,10 +164,10 @@ def _spread(values: Sequence[float], name: str = "") -> str:
     """
     if not values:
         return "-"
-    mean = text.in_words(statistics.fmean(values), name)
+    mean = in_words(statistics.fmean(values), name)
     if len(values) == 1:
         return mean
-    return f"{mean} ± {text.in_words(float(f'{statistics.stdev(values):.2g}'), name)}"
+    return f"{mean} ± {in_words(float(f'{statistics.stdev(values):.2g}'), name)}"
 
 
 def _blocks(
@@ -182,8 +182,8 @@ def _blocks(
             columns["energy"] = "energy_j"
     law, clients = setting.participation.law, experiment.num_clients
     facts = [
-        ("study", text.study_in_words(experiment)),
-        text.who_trains(law, setting.clients_per_round, setting.groups, clients),
+        ("study", study_in_words(experiment)),
+        who_trains(law, setting.clients_per_round, setting.groups, clients),
         ("local steps", f"{setting.local_steps:,}"),
     ]
     for name, key in columns.items():
@@ -192,7 +192,7 @@ def _blocks(
         facts.append((name, f"[bold]{_spread(values, key)}[/]"))
     ends = Counter(run["status"] for run in runs)
     facts.append(("ended by", ", ".join(f"{name} ({count})" for name, count in ends.items())))
-    speed = text.amount(document["local_steps_per_second"])
+    speed = amount(document["local_steps_per_second"])
     yield Facts([*facts, ("speed", f"{speed} local steps/s")])
     if 1 < len(runs) <= _MOST_ROWS:
         yield table_of(runs, {"seed": "seed", **columns, "ended by": "status"})

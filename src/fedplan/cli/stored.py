@@ -11,8 +11,8 @@ import click
 
 from fedplan.cli.options import Command, stack, store_options
 from fedplan.cli.output import check_file, draw, print_json
-from fedplan.cli.text import short
 from fedplan.errors import Collector, InputError, InputProblem
+from fedplan.words import short
 
 if TYPE_CHECKING:
     from fedplan.store import ExperimentEntry, Store, StudyEntry

@@ -9,11 +9,19 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fedplan.cli import text
-from fedplan.cli.output import Facts, Table, check_file, draw, print_result
+from fedplan.cli.output import (
+    Facts,
+    Marked,
+    check_file,
+    draw,
+    print_result,
+    study_in_words,
+    who_trains,
+)
 from fedplan.cli.progress import job_bar
 from fedplan.cli.training import Asked, asks, compile_kernels
 from fedplan.errors import InputError
+from fedplan.words import Table, difference, joules, seconds, with_error
 
 if TYPE_CHECKING:
     from fedplan.store import Store
@@ -138,16 +146,16 @@ def _blocks(experiment: Experiment, result: Sweep) -> Iterator[Facts | Table | s
 
 
 def _facts(experiment: Experiment, result: Sweep) -> Iterator[tuple[str, str]]:
-    yield "study", text.study_in_words(experiment)
+    yield "study", study_in_words(experiment)
     yield "runs", f"{len(result.runs):,}"
     if (best := result.best) is not None:
         law, clients = best.participation, experiment.num_clients
-        yield text.who_trains(law, best.clients_per_round, best.groups, clients)
+        yield who_trains(law, best.clients_per_round, best.groups, clients)
         yield "local steps", f"[bold]{best.local_steps:,}[/]"
-        yield "rounds", text.with_error(best.rounds, best.rounds_sd)
-        yield "time", text.seconds(best.time_s)
-        yield "energy", text.joules(best.energy_j)
-        cost = text.with_error(best.cost, best.cost_error)
+        yield "rounds", with_error(best.rounds, best.rounds_sd)
+        yield "time", seconds(best.time_s)
+        yield "energy", joules(best.energy_j)
+        cost = with_error(best.cost, best.cost_error)
         yield "cost", f"{cost} {experiment.objective.unit}"
 
 
@@ -160,10 +168,10 @@ def _matrices(result: Sweep) -> Iterator[Table]:
     for start in range(0, len(clients), _MOST_COLUMNS):
         columns = clients[start : start + _MOST_COLUMNS]
         names = (f"{k:,} groups" if by_turns else f"K={k:,}" for k in columns)
-        rows = (
+        rows = [
             (f"{e:,}", *(_shown(cells.get((k, e)), result.best_of_all) for k in columns))
             for e in steps
-        )
+        ]
         yield Table(("local steps", *names), rows)
 
 
@@ -171,5 +179,5 @@ def _shown(cell: Cell | None, best: Cell | None) -> str:
     if cell is None:  # so many groups did not pay at this E
         return ""
     if cell.reached < cell.seeds or best is None:
-        return f"[dim]{cell.reached} of {cell.seeds}[/]"
-    return "[bold]best[/]" if cell is best else text.difference(cell.cost / best.cost)
+        return Marked(f"[dim]{cell.reached} of {cell.seeds}[/]")
+    return Marked("[bold]best[/]") if cell is best else difference(cell.cost / best.cost)

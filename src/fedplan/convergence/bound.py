@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 
 from fedplan.core.fleet import FloatArray
 from fedplan.errors import InputError, require, unmet
-from fedplan.notebook import Shown, in_words
+from fedplan.notebook import Shown
+from fedplan.words import in_words
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

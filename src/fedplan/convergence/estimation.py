@@ -29,7 +29,8 @@ from fedplan.convergence.saturation import Saturation
 from fedplan.core.constraints import Constraints
 from fedplan.core.fleet import FloatArray
 from fedplan.errors import InputError
-from fedplan.notebook import Shown, interval_in_words
+from fedplan.notebook import Shown
+from fedplan.words import interval_in_words
 
 Method = Literal["joint", "pairwise"]
 

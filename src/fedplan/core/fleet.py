@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from fedplan.core.order import rising_order
 from fedplan.errors import InputError, InputProblem, require, unmet
 from fedplan.frames import make_frame
-from fedplan.notebook import in_words, table_html
+from fedplan.notebook import table_html
+from fedplan.words import in_words
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

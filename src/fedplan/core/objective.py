@@ -10,9 +10,8 @@ from numpy.typing import ArrayLike
 
 from fedplan.core.fleet import Fleet, FloatArray
 from fedplan.errors import InputError, unmet
+from fedplan.words import JOULES_PER_KWH, SECONDS_PER_HOUR
 
-SECONDS_PER_HOUR = 3600.0
-JOULES_PER_KWH = 3.6e6
 WEIGHTED = "weighted s and J"  # the unit of costs that weigh both
 
 

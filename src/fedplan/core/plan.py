@@ -10,7 +10,8 @@ from fedplan.core.objective import Objective
 from fedplan.core.prediction import Prediction
 from fedplan.core.setting import Participation, Setting
 from fedplan.errors import InputError
-from fedplan.notebook import Shown, in_words
+from fedplan.notebook import Shown
+from fedplan.words import in_words
 
 Method = Literal["exact", "paper", "robust", "expected"]
 METHODS: tuple[Method, ...] = ("exact", "paper", "robust")  # of uniform sampling; others: expected

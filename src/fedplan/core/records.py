@@ -11,7 +11,8 @@ from fedplan.core.course import Decision
 from fedplan.core.setting import Setting
 from fedplan.errors import InputError, unmet
 from fedplan.frames import make_frame
-from fedplan.notebook import Shown, in_words
+from fedplan.notebook import Shown
+from fedplan.words import in_words
 
 if TYPE_CHECKING:
     from fedplan.core.signal import ClientReports, Signal  # numpy, which lists do without

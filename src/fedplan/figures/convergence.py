@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fedplan.errors import InputError
+from fedplan.figures.axes import fit_axis
 from fedplan.figures.lines import known, line_with_spread, lines_figure
 from fedplan.figures.losses import ROUND, TIME, grid_of, loss_of
 from fedplan.figures.spec import Figure, Line, Panel, rule
 from fedplan.figures.style import line_looks
-from fedplan.figures.units import NO_UNIT, fit_axis
+from fedplan.words import NO_UNIT
 
 if TYPE_CHECKING:
     from fedplan.core.records import RunRecord

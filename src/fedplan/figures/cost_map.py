@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fedplan.figures.axes import count_axis, fit_axis
 from fedplan.figures.spec import Categories, Line, Map, Panel, Part, Shaded, scale_panel, spot
 from fedplan.figures.style import BLUE, LEVELS, Look, band_colours, looks
-from fedplan.figures.units import NO_UNIT, count_axis, fit_axis
 from fedplan.planning.steps import steps_range
 from fedplan.planning.surface import Surface, cost_surface, lattice
+from fedplan.words import NO_UNIT
 
 if TYPE_CHECKING:
     from fedplan.convergence.bound import Bound

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fedplan.figures.axes import bar_axis, fit_axis
 from fedplan.figures.spec import Boxes, Panel, rule
 from fedplan.figures.style import PALE, VERMILLION, group_colours
-from fedplan.figures.units import bar_axis, fit_axis, number, quantity, time_unit
+from fedplan.words import number, quantity, time_unit
 
 if TYPE_CHECKING:
     from fedplan.core.fleet import Fleet, FloatArray, IntArray

@@ -11,9 +11,10 @@ import numpy as np
 from fedplan.convergence.bound import Bound, drift
 from fedplan.convergence.joint_fit import CONFIDENCE
 from fedplan.errors import InputError
+from fedplan.figures.axes import Axis, fit_axis
 from fedplan.figures.spec import Categories, Figure, Line, Panel, Part, Points, interval, rule, spot
 from fedplan.figures.style import BLUE, Look, series_looks
-from fedplan.figures.units import NO_UNIT, Axis, fit_axis, number
+from fedplan.words import NO_UNIT, number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

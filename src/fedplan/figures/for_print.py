@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from fedplan.figures.axes import Axis, tick_text
 from fedplan.figures.spec import STEP, Boxes, Categories, Line, Map, Part, Points, Shaded, Texts
 from fedplan.figures.style import GREY, GRID, INK
-from fedplan.figures.units import Axis, tick_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -13,8 +13,8 @@ from fedplan.figures.spec import Categories, Line
 from fedplan.figures.style import GREY, GRID, INK
 
 if TYPE_CHECKING:
+    from fedplan.figures.axes import Axis
     from fedplan.figures.spec import Figure, Panel
-    from fedplan.figures.units import Axis
 
 _PER_INCH, _FEWER_PER_INCH = 130, 75  # pixels of height for an inch of print; among others
 _WIDE, _NARROW = 100, 75  # pixels of width, usually, for an inch of print

@@ -12,10 +12,11 @@ import numpy as np
 from fedplan.convergence.pilots import DESCENT
 from fedplan.core.constraints import Constraints
 from fedplan.errors import InputError
+from fedplan.figures.axes import Axis, fit_axis, near
 from fedplan.figures.labels import labels_beside
 from fedplan.figures.spec import Figure, Line, Panel, Part, Points, rule, spot
 from fedplan.figures.style import BLUE, GREY, PALE, Look, looks
-from fedplan.figures.units import Axis, energy_unit, fit_axis, near, quantity, time_unit, totals
+from fedplan.words import energy_unit, quantity, time_unit, totals
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from fedplan.core.fleet import FloatArray
+    from fedplan.figures.axes import Axis
     from fedplan.figures.spec import Part
-    from fedplan.figures.units import Axis
 
 Place = tuple[float, float]
 

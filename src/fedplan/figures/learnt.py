@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fedplan.figures.axes import fit_axis
 from fedplan.figures.spec import Figure, Line, Panel, Points
 from fedplan.figures.style import BLUE, series_looks
-from fedplan.figures.units import NO_UNIT, fit_axis
+from fedplan.words import NO_UNIT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,17 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fedplan.figures.axes import Axis, bar_axis, fit_axis
 from fedplan.figures.spec import Figure, Line, Panel, Part, Points, interval, rule
 from fedplan.figures.style import BLUE, INK, ORANGE, PALE, VERMILLION, Look, run_looks
-from fedplan.figures.units import (
-    NO_UNIT,
-    Axis,
-    Unit,
-    bar_axis,
-    energy_unit,
-    fit_axis,
-    time_unit,
-)
+from fedplan.words import NO_UNIT, Unit, energy_unit, time_unit
 
 if TYPE_CHECKING:
     from fedplan.core.course import Decision

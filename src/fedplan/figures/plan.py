@@ -13,9 +13,9 @@ from fedplan.errors import InputError
 from fedplan.figures.cost_map import cost_panels, surface_around
 from fedplan.figures.frontier import Mark, frontier_note, frontier_panel
 from fedplan.figures.spec import Figure
-from fedplan.figures.units import extra, totals
 from fedplan.planning.frontier import compute_frontier
 from fedplan.planning.predict import predict
+from fedplan.words import extra, totals
 
 if TYPE_CHECKING:
     from fedplan.convergence.bound import Bound

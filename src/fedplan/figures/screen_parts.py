@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fedplan.figures.axes import Axis
 from fedplan.figures.spec import STEP, Boxes, Line, Map, Part, Points, Shaded, Texts
 from fedplan.figures.style import GREY
-from fedplan.figures.units import Axis, few_digits
+from fedplan.words import few_digits
 
 if TYPE_CHECKING:
     from fedplan.core.fleet import FloatArray

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from fedplan.figures.axes import Axis
 from fedplan.figures.style import BLUE, GREY, INK, Look
-from fedplan.figures.units import NO_UNIT, Axis, Unit
+from fedplan.words import NO_UNIT, Unit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

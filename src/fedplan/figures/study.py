@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fedplan.errors import InputError
+from fedplan.figures.axes import count_axis
 from fedplan.figures.losses import ROUND, changes, loss_panel, over_cost, seed_lines
 from fedplan.figures.spec import Figure, Line, Panel
 from fedplan.figures.style import BLUE, PALE
 from fedplan.figures.turn_bills import TurnBill, bill_panels
 from fedplan.figures.turns import turns_figure_data
-from fedplan.figures.units import count_axis
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fedplan.errors import InputError
+from fedplan.figures.axes import Axis
 from fedplan.figures.spec import Boxes, Categories, Figure, Panel, Part, Texts, scale_panel
 from fedplan.figures.style import DARK_FROM, HEAT, INK, VERMILLION, between
-from fedplan.figures.units import NO_UNIT, Axis, ratio_label
+from fedplan.words import NO_UNIT, ratio_label
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

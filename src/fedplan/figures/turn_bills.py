@@ -8,17 +8,10 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from fedplan.figures.axes import bar_axis
 from fedplan.figures.spec import Categories, Panel, Texts, bars
 from fedplan.figures.style import BLUE, PALE
-from fedplan.figures.units import (
-    Unit,
-    bar_axis,
-    energy_unit,
-    number,
-    quantity,
-    ratio_label,
-    time_unit,
-)
+from fedplan.words import Unit, energy_unit, number, quantity, ratio_label, time_unit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fedplan.errors import InputError
+from fedplan.figures.axes import bar_axis
 from fedplan.figures.spec import Boxes, Categories, Figure, Line, Panel, Texts, bars
 from fedplan.figures.style import GREY, group_colours
 from fedplan.figures.turn_bills import TurnBill, bill_panels, broken
-from fedplan.figures.units import NO_UNIT, Unit, bar_axis, quantity, seconds, time_unit
 from fedplan.participation.turns import order_of_turns
+from fedplan.words import NO_UNIT, Unit, quantity, seconds, time_unit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import asdict
+
 from fedplan.convergence.bound import Bound
 from fedplan.convergence.estimation import Estimate
 from fedplan.convergence.pilots import Piloted
 from fedplan.convergence.saturation import Saturation
 from fedplan.core.constraints import LIMIT_SLACK, TOTALS, Constraints
-from fedplan.core.plan import Alternative, Plan
+from fedplan.core.plan import Alternative, GroupCost, Plan
 from fedplan.core.prediction import Prediction
+from fedplan.words import Table, table_of
 
 _WORDS = {
     "deadline_s": ("the deadline", "fastest {1} is {2} s"),
@@ -227,3 +231,18 @@ def _where(best: Prediction) -> str:
     if best.clients_per_round is None:
         return f"local_steps={best.local_steps:,}"
     return f"clients_per_round={best.clients_per_round:,}, local_steps={best.local_steps:,}"
+
+
+def group_table(groups: Sequence[GroupCost], *, title: str) -> Table:
+    """The groups that take turns, with what a round of each takes."""
+    columns = {
+        "group": "number",
+        "devices": "clients",
+        "share of data": "data_share",
+        "share of rounds": "frequency",
+        "round": "time_s",
+        "energy": "energy_j",
+        "cost": "cost",
+    }
+    rows = [{"number": place, **asdict(group)} for place, group in enumerate(groups, 1)]
+    return table_of(rows, columns, title=title)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from fedplan.asked import PRICES, STUDY_LIMITS
 from fedplan.core.constraints import Constraints
 from fedplan.core.fleet import Fleet, draw_fleet
 from fedplan.core.objective import Objective, Prices
@@ -22,7 +23,7 @@ from fedplan.simulation import Clock, Evaluation, Job, LearningRate, Simulator
 from fedplan.store import Store, StudyEntry
 from fedplan.studies.archive import Archive, Engine
 from fedplan.studies.identity import experiment_settings, live_settings, run_settings
-from fedplan.studies.keys import LIMIT_KEYS, PRICE_KEYS, FleetTable, ObjectiveTable, TrainingTable
+from fedplan.studies.keys import FleetTable, ObjectiveTable, TrainingTable
 from fedplan.studies.study import Study
 from fedplan.studies.task import build_data, build_learner
 from fedplan.tables import read_fleet
@@ -131,7 +132,7 @@ def build_experiment(study: Study, *, federation: str | None = None) -> Experime
         simulator=Simulator(learner, rate, fleet, evaluation, training.dropout),
         stop=build_stop(training),
         objective=build_objective(study.objective),
-        constraints=Constraints(**{name: getattr(study.objective, name) for name in LIMIT_KEYS}),
+        constraints=Constraints(**{name: getattr(study.objective, name) for name in STUDY_LIMITS}),
         settings=settings,
         federation=federation,
     )
@@ -197,7 +198,7 @@ def build_fleet(table: FleetTable, num_clients: int) -> Fleet:
 
 def build_objective(table: ObjectiveTable) -> Objective:
     """What a second, a joule and a client's round are worth."""
-    prices = {name: getattr(table, key) for key, name in PRICE_KEYS.items()}
+    prices = {price.field: getattr(table, name) for name, price in PRICES.items()}
     if any(prices.values()):
         return Prices(**prices).objective()
     return Objective.weighted(table.energy_weight or 0.0)

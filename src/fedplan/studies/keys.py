@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, create_model
 from pydantic.fields import FieldInfo
 
-from fedplan.core.constraints import Constraints
+from fedplan.asked import PRICES, STUDY_LIMITS, kebab
 from fedplan.core.learning_rate import Schedule
 from fedplan.participation import LAWS, Turns, Uniform
 from fedplan.studies.courses import COURSE_NAMES, FIXED, ONLINE, PAPER, PUBLISHED
@@ -37,10 +37,6 @@ def _in_words(names: Sequence[str]) -> str:
     return ", ".join(f"`{name}`" for name in names)
 
 
-def _kebab(name: str) -> str:
-    return name.replace("_", "-")
-
-
 def _key(
     default: Any, text: str, *, only: tuple[str, tuple[Any, ...]] | None = None, **limits: Any
 ) -> Any:
@@ -54,6 +50,7 @@ def _with(key: str, *values: str | None) -> Callable[..., Any]:
     return partial(_key, only=(key, values))
 
 
+_ABOVE_ZERO = {float: {"gt": 0}, int: {"ge": 1}}  # of numbers of each kind
 _generated = _with("data", *DATA_SETS)
 _synthetic = _with("data", "synthetic")
 _drawn = _with("file", None)
@@ -63,7 +60,7 @@ class Table(BaseModel):
     """A table of a study file, as it was read."""
 
     model_config = ConfigDict(
-        alias_generator=_kebab, allow_inf_nan=False, extra="forbid", frozen=True, strict=True
+        alias_generator=kebab, allow_inf_nan=False, extra="forbid", frozen=True, strict=True
     )
 
 
@@ -198,7 +195,7 @@ class FleetTable(Table):
     fleet_seed: int = _drawn(0, "Seed of the draw.", ge=0, le=MAX_SEED)
 
 
-class ObjectiveTable(Table):
+class _ObjectiveTable(Table):
     """`[objective]`: what the plan minimises, and what it must keep to."""
 
     energy_weight: float | None = _key(
@@ -208,33 +205,21 @@ class ObjectiveTable(Table):
         ge=0,
         le=1,
     )
-    price_hour: float = _key(0.0, "Money an hour of training.", ge=0)
-    price_kwh: float = _key(0.0, "Money a kWh the devices use.", ge=0)
-    price_client_round: float = _key(0.0, "Money each time a client takes part.", ge=0)
-    price_mb: float = _key(0.0, "Money a megabyte moved, with mb-per-client-round.", ge=0)
-    mb_per_client_round: float = _key(0.0, "Megabytes a client moves in a round.", ge=0)
-    co2_per_kwh: float = _key(0.0, "Grams of CO2 a kWh; alone: minimise CO2.", ge=0)
-    price_co2_kg: float = _key(0.0, "Money a kilogram of CO2, with co2-per-kwh.", ge=0)
-    deadline_s: float | None = _key(None, "Seconds allowed to reach the target.", gt=0)
-    energy_budget_j: float | None = _key(None, "Joules allowed to reach the target.", gt=0)
-    min_clients_per_round: int | None = _key(None, "Smallest K a plan may have.", ge=1)
-    max_clients_per_round: int | None = _key(None, "Largest K a plan may have.", ge=1)
-    min_local_steps: int | None = _key(None, "Smallest E a plan may have.", ge=1)
-    max_local_steps: int | None = _key(None, "Largest E a plan may have.", ge=1)
 
 
-# Keys of [objective] that are prices, with what the library calls them; and those that are limits.
-PRICE_KEYS = {
-    "price_hour": "per_hour",
-    "price_kwh": "per_kwh",
-    "price_client_round": "per_client_round",
-    "price_mb": "per_mb",
-    "mb_per_client_round": "mb_per_client_round",
-    "co2_per_kwh": "co2_g_per_kwh",
-    "price_co2_kg": "per_kg_co2",
-}
-_LIMITS = {field.name for field in fields(Constraints)}
-LIMIT_KEYS = tuple(name for name in ObjectiveTable.model_fields if name in _LIMITS)
+if TYPE_CHECKING:
+    ObjectiveTable = _ObjectiveTable
+else:
+    ObjectiveTable = create_model(
+        "ObjectiveTable",
+        __base__=_ObjectiveTable,
+        __doc__=_ObjectiveTable.__doc__,
+        **{name: (float, _key(0.0, price.text, ge=0)) for name, price in PRICES.items()},
+        **{
+            name: (limit.kind | None, _key(None, limit.text, **_ABOVE_ZERO[limit.kind]))
+            for name, limit in STUDY_LIMITS.items()
+        },
+    )
 
 
 class PlanningTable(Table):
@@ -298,7 +283,7 @@ class Key:
         extra: Any = field.json_schema_extra
         return cls(
             table=table,
-            name=_kebab(name),
+            name=kebab(name),
             text=field.description or "",
             default=field.get_default(),
             required=field.is_required(),
@@ -307,7 +292,7 @@ class Key:
 
 
 KEYS = {
-    _kebab(name): Key.of(table, name, field)
+    kebab(name): Key.of(table, name, field)
     for table, model in TABLES.items()
     for name, field in model.model_fields.items()
 }

@@ -15,8 +15,9 @@ from fedplan.core.plan import Alternative, GroupCost
 from fedplan.core.problem import Problem
 from fedplan.core.records import RunRecord
 from fedplan.core.setting import Setting
-from fedplan.notebook import Shown, in_words, interval_in_words
+from fedplan.notebook import Shown
 from fedplan.studies.paper_pilots import Failure
+from fedplan.words import in_words, interval_in_words
 
 Status = Literal["reached", "not reached", "hopeless", "infeasible", "unfinished"] | Failure
 

@@ -6,9 +6,10 @@ import math
 from collections.abc import Collection, Iterator
 from typing import Any
 
+from fedplan.asked import PRICES, kebab
 from fedplan.participation import LAWS
 from fedplan.studies.courses import PAPER
-from fedplan.studies.keys import DATA_SETS, KEYS, PRICE_KEYS, TABLES
+from fedplan.studies.keys import DATA_SETS, KEYS, TABLES
 from fedplan.studies.study import Fault, find_faults
 
 Tables = dict[str, dict[str, Any]]
@@ -16,7 +17,7 @@ Found = Iterator[tuple[str, str]]  # keys, and what is wrong with each
 
 # Keys that a schedule of learning rates cannot do without.
 _RATE_KEYS = {"decay-every": "step", "decay-rounds": "cosine", "rates": "list"}
-_PRICES = [name.replace("_", "-") for name in PRICE_KEYS if name != "mb_per_client_round"]
+_PRICES = [kebab(name) for name in PRICES if name != "mb_per_client_round"]
 
 
 def settle(

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from fedplan.core.records import RunRecord
-from fedplan.figures.units import joules, number, seconds
 from fedplan.planning.explain import plain
 from fedplan.studies.experiment import Experiment
 from fedplan.studies.outcome import (
@@ -18,6 +17,7 @@ from fedplan.studies.outcome import (
     decisions_of,
     runs_within,
 )
+from fedplan.words import joules, number, seconds
 
 _LIMITS = {
     "deadline_s": ("deadline", "s"),

@@ -12,7 +12,6 @@ from fedplan.convergence.saturation import Saturation
 from fedplan.core.constraints import TOTALS
 from fedplan.core.plan import Plan
 from fedplan.core.prediction import Prediction
-from fedplan.figures.units import extra, few_digits
 from fedplan.participation import uniform
 from fedplan.planning.explain import is_guess, whole_message
 from fedplan.planning.making import make_plan
@@ -26,6 +25,7 @@ from fedplan.web.question import Question
 from fedplan.web.rows import group_rows, setting_rows
 from fedplan.web.scales import scales_of
 from fedplan.web.state import COEFFICIENTS
+from fedplan.words import extra, few_digits
 
 
 def plan_of(question: Question) -> Plan:

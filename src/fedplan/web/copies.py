@@ -7,10 +7,10 @@ import shlex
 from dataclasses import asdict
 
 import fedplan
+from fedplan.asked import PRICES, kebab
 from fedplan.convergence.estimation import Estimate
 from fedplan.convergence.saturation import Saturation
 from fedplan.planning.example import EXAMPLE_BOUND
-from fedplan.studies.keys import PRICE_KEYS
 from fedplan.web.question import Question
 from fedplan.web.state import COEFFICIENTS, DRAWN_FILE
 
@@ -23,13 +23,13 @@ def as_command(question: Question) -> str:
     options: dict[str, object] = {}
     if question.prices is not None:
         given = asdict(question.prices)
-        options = {key: given[name] or None for key, name in PRICE_KEYS.items()}
+        options = {name: given[price.field] or None for name, price in PRICES.items()}
     else:
         options["energy_weight"] = question.problem.objective.energy_weight or None
     options |= asdict(question.problem.limits)
     for name, value in options.items():
         if value is not None:
-            words += ["--" + name.replace("_", "-"), repr(value)]
+            words += [f"--{kebab(name)}", repr(value)]
     name, way = _way(question)
     return shlex.join([*words, f"--{name}", way])
 

@@ -16,6 +16,7 @@ from fedplan.core.constraints import Constraints
 from fedplan.core.fleet import Fleet, FloatArray, IntArray
 from fedplan.core.plan import GroupCost, Plan
 from fedplan.core.prediction import Prediction
+from fedplan.figures.axes import count_axis, fit_axis
 from fedplan.figures.cost_map import cost_panels
 from fedplan.figures.devices import devices_panel
 from fedplan.figures.frontier import Mark, frontier_panel
@@ -24,7 +25,6 @@ from fedplan.figures.save import page_figure
 from fedplan.figures.spec import Figure, Line, Panel, alone, spot
 from fedplan.figures.style import BY_ROLE
 from fedplan.figures.turns import plan_turns_data
-from fedplan.figures.units import NO_UNIT, count_axis, extra, fit_axis, seconds
 from fedplan.participation.slowest import log_choose_ratio
 from fedplan.participation.uniform import round_time_s
 from fedplan.planning.frontier import FrontierPoint, frontier_of
@@ -32,6 +32,7 @@ from fedplan.planning.sensitivity import other_bounds
 from fedplan.planning.surface import Surface
 from fedplan.web.grids import Grid
 from fedplan.web.question import Question
+from fedplan.words import NO_UNIT, extra, seconds
 
 _MAP_POINTS = 48  # an axis of the map: smooth, and little to send
 _HIGHEST_RATIO = 3.0  # of cost curves; what is dearer is off the picture

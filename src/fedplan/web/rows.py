@@ -8,10 +8,10 @@ from typing import Any
 from fedplan.core.plan import Plan
 from fedplan.core.prediction import Prediction
 from fedplan.figures.style import group_colours
-from fedplan.figures.units import extra, joules, number, seconds
 from fedplan.planning.explain import how_sure
 from fedplan.planning.plans import BEST_UNIFORM
 from fedplan.web.question import Question
+from fedplan.words import extra, joules, number, seconds
 
 PAPER = "the paper's method"
 _ROLES = {PAPER: "paper", BEST_UNIFORM: "uniform"}

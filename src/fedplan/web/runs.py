@@ -11,9 +11,9 @@ from fedplan.core.setting import setting_label
 from fedplan.errors import InputError
 from fedplan.figures.losses import ENERGY, ROUND, TIME, compared_losses
 from fedplan.figures.save import page_figure
-from fedplan.figures.units import joules, number, seconds, totals
 from fedplan.store import ExperimentEntry, RunEntry, Store, StudyEntry
 from fedplan.store.entries import fingerprint_of
+from fedplan.words import joules, number, seconds, totals
 
 MOST_CURVES = 24
 MOST_RUNS = 500  # listed of one experiment; `fedplan show --runs` has all

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NoReturn
 
+from fedplan.asked import LIMITS, PRICES
 from fedplan.convergence.bound import Bound, target_gap_problems
 from fedplan.convergence.estimation import Estimate
 from fedplan.convergence.saturation import RANGE, ROUNDS, Saturation
@@ -26,7 +27,6 @@ from fedplan.planning.example import EXAMPLE_BOUND
 from fedplan.planning.sampling import method_problems
 from fedplan.planning.steps import steps_range
 from fedplan.planning.turns import check_group_sizes
-from fedplan.studies.keys import PRICE_KEYS
 from fedplan.web.basis import Shelf
 from fedplan.web.question import Convergence, Devices, Knowledge, Question
 
@@ -74,9 +74,8 @@ KEYS = {
     **_DRAWN,
     **dict.fromkeys(COEFFICIENTS, _Key()),
     **{name: _Key(usual, 1.0, 1e6) for name, usual in _ASSUMED.items()},
-    **dict.fromkeys(PRICE_KEYS, _Key(0.0)),
-    **dict.fromkeys(("deadline_s", "energy_budget_j"), _Key()),
-    **dict.fromkeys(("max_rounds", "min_clients_per_round", "max_clients_per_round"), _COUNT),
+    **dict.fromkeys(PRICES, _Key(0.0)),
+    **{name: _COUNT if limit.kind is int else _Key() for name, limit in LIMITS.items()},
     **dict.fromkeys(("min_local_steps", "max_local_steps", "current_local_steps"), _STEPS),
 }
 
@@ -217,7 +216,7 @@ def _limits(state: _State, size: int | None) -> Constraints:
 def _objective(state: _State) -> tuple[Prices | None, Objective]:
     if state["objective"] != "prices":
         return None, Objective.weighted(state["energy_weight"])
-    prices = Prices(**{name: state[key] for key, name in PRICE_KEYS.items()})
+    prices = Prices(**{price.field: state[name] for name, price in PRICES.items()})
     return prices, prices.objective()
 
 

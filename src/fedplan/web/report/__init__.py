@@ -10,8 +10,9 @@ from fedplan.studies.stored import Recalled
 from fedplan.web.report.origin import origin_sections
 from fedplan.web.report.outcome import outcome_sections
 from fedplan.web.report.page import page_html
-from fedplan.web.report.parts import Code, Facts, Part, Sections, Table
+from fedplan.web.report.parts import Code, Facts, Part, Sections
 from fedplan.web.report.runs import runs_sections, sweep_sections
+from fedplan.words import Table
 
 SUFFIXES = (".html", ".md")
 
@@ -57,10 +58,10 @@ def _texts(part: Part) -> Iterator[str]:
             yield f"```\n{text.rstrip()}\n```"
         case Facts(facts):
             yield "\n".join(f"- {name}: {text}" for name, text in facts.items())
-        case Table(caption, head, rows, note):
+        case Table(head, rows, title):
             lines: list[Sequence[str]] = [head, ["---"] * len(head), *rows]
             cells = ([cell.replace("|", "\\|") for cell in line] for line in lines)
-            yield f"**{caption}**"
+            yield f"**{title}**"
             yield "\n".join(f"| {' | '.join(line)} |" for line in cells)
-            if note:
-                yield note
+            if part.note:
+                yield part.note

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -13,7 +12,8 @@ from fedplan.store.entries import current_versions
 from fedplan.studies.keys import KEYS, TABLES
 from fedplan.studies.stored import Recalled
 from fedplan.studies.study_text import study_toml, study_words
-from fedplan.web.report.parts import Code, Part, Sections, Table
+from fedplan.web.report.parts import Code, Part, Sections
+from fedplan.words import Table, flat
 
 _GRID = ("clients-per-round", "groups", "local-steps")
 
@@ -65,11 +65,11 @@ def _configuration(found: Recalled) -> list[Part]:
 
 
 def _table_of(name: str, value: Any) -> Table:
-    rows = [(name, _text(value))]
+    given = {name: value}
     if isinstance(value, Mapping):
         given = {key: value[key] for key in (*KEYS, *value) if key in value and _counts(key, value)}
-        rows = [row for row in _flat(given) if row[1] != "-"]
-    return Table(f"[{name}]", ("key", "value"), rows, plain=True)
+    rows = [row for row in flat(given) if row[1] != "-"]
+    return Table(("key", "value"), rows, title=f"[{name}]", plain=True)
 
 
 def _counts(key: str, given: Mapping[str, Any]) -> bool:
@@ -78,27 +78,13 @@ def _counts(key: str, given: Mapping[str, Any]) -> bool:
     return only is None or given.get(only[0]) in only[1]
 
 
-def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    for key, value in values.items():
-        if isinstance(value, Mapping) and value:
-            yield from _flat(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}", _text(value)
-
-
-def _text(value: Any) -> str:
-    if value is None:
-        return "-"
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
 def _versions(found: Recalled) -> list[Part]:
     entry, now = found.entry, asdict(current_versions())
     then = asdict(entry.versions) if isinstance(entry, StudyEntry) else {}
     rows = [(name, then.get(name, "-"), version) for name, version in now.items()]
     kind = "study" if isinstance(entry, StudyEntry) else "experiment"
     return [
-        Table("Versions", ("package", "the study", "this report"), rows, plain=True),
+        Table(("package", "the study", "this report"), rows, title="Versions", plain=True),
         f"Begun {entry.created}. Fingerprint of the {kind}:",
         Code(entry.fingerprint),
     ]

@@ -2,34 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
-from fedplan.core.course import Decision
-from fedplan.core.plan import GroupCost
+from fedplan.asked import PRICES, STUDY_LIMITS, kebab
 from fedplan.figures import alone, convergence_data
 from fedplan.figures.convergence import sound_runs
-from fedplan.figures.turn_bills import Totals
+from fedplan.planning.explain import group_table
+from fedplan.studies.accounts import bill_table, decision_table, run_table
 from fedplan.studies.experiment import Experiment
-from fedplan.studies.figures import has_losses, outcome_figure, paid_lines
-from fedplan.studies.keys import LIMIT_KEYS, PRICE_KEYS, ObjectiveTable
-from fedplan.studies.outcome import Bill, Outcome, decisions_of
+from fedplan.studies.figures import has_losses, outcome_figure
+from fedplan.studies.keys import ObjectiveTable
+from fedplan.studies.outcome import Bill, Outcome
 from fedplan.studies.verdict import course_words
-from fedplan.web.report.parts import (
-    Facts,
-    Part,
-    Picture,
-    Sections,
-    Table,
-    amount,
-    count,
-    joules,
-    listing,
-    run_table,
-    seconds,
-    share,
-    span,
-    whole,
-)
+from fedplan.web.report.parts import Facts, Part, Picture, Sections
+from fedplan.words import amount, joules, seconds, share, span, whole
 
 _NOT_BEGUN = "Training was not begun."
 
@@ -37,18 +23,25 @@ _NOT_BEGUN = "Training was not begun."
 def outcome_sections(experiment: Experiment, outcome: Outcome) -> tuple[str, str, Sections]:
     """Status, message and sections."""
     shown = _pictures(experiment, outcome)
+    decided: Part = _NOT_BEGUN
+    trained: Part = _NOT_BEGUN
+    if (measured := outcome.measured) is not None:
+        decided = decision_table(measured.runs[0], in_full=True)
+        trained = run_table(measured.runs, title="Training runs")
     sections: Sections = {
         "Summary": [_tiles(experiment, outcome), _answers(experiment, outcome)],
-        "What was decided": [_decided(outcome), shown["steps"]],
+        "What was decided": [decided, shown["steps"]],
     }
     if outcome.groups:
-        sections["Who trains when"] = [_groups(outcome), shown["turns"]]
+        title = "Groups at the beginning, the fastest first"
+        sections["Who trains when"] = [group_table(outcome.groups, title=title), shown["turns"]]
     if outcome.pilots:
         # A pilot ends at a loss of its own, above the study's.
-        pilots = run_table("The paper's pilots", outcome.pilots, target="loss")
+        pilots = run_table(outcome.pilots, title="The paper's pilots", target="loss")
         sections["Pilots"] = [pilots, _pilot_losses(outcome)]
-    sections["Training"] = [*_training(experiment, outcome), shown["training"]]
-    sections["The bill"] = [_bill(experiment, outcome), shown["bill"]]
+    bill = bill_table(experiment, outcome)
+    sections["Training"] = [trained, shown["training"]]
+    sections["The bill"] = [bill if bill.rows else "Nothing was trained.", shown["bill"]]
     return outcome.status, outcome.message, sections
 
 
@@ -62,7 +55,7 @@ def _tiles(experiment: Experiment, outcome: Outcome) -> Facts:
             tiles["groups of devices that take turns"] = f"{setting.groups:,}"
     measured, all_in = outcome.measured, outcome.all_in
     if measured is not None and all_in is not None and measured.reached:
-        tiles["rounds to the target"] = count(measured.rounds)
+        tiles["rounds to the target"] = amount(measured.rounds)
         tiles["all in, from the first round on"] = seconds(all_in.time_s)
         if all_in.energy_j:
             tiles["of the devices"] = joules(all_in.energy_j)
@@ -88,11 +81,11 @@ def _asked(experiment: Experiment) -> str:
     if experiment.federation is not None:
         where = f"the {experiment.num_clients:,} nodes of the federation {experiment.federation}"
     goal = "in the least time"
-    if prices := _given(table, PRICE_KEYS):
+    if prices := _given(table, PRICES):
         goal = f"at the lowest cost in {experiment.objective.unit} ({prices})"
     elif weight := table.energy_weight:
         goal = f"at the lowest cost in seconds and joules (energy weight {weight:g})"
-    limits = _given(table, LIMIT_KEYS)
+    limits = _given(table, STUDY_LIMITS)
     return (
         f"Bring {experiment.data_name}, learnt by {study.task.model} on {where}, to a training "
         f"loss of {experiment.stop.target_loss:g} within {experiment.stop.max_rounds:,} rounds, "
@@ -102,7 +95,7 @@ def _asked(experiment: Experiment) -> str:
 
 def _given(table: ObjectiveTable, names: Iterable[str]) -> str:
     """Those of these keys that have a value, with their values."""
-    values = {name.replace("_", "-"): getattr(table, name) for name in names}
+    values = {kebab(name): getattr(table, name) for name in names}
     return ", ".join(f"{name} {value:g}" for name, value in values.items() if value)
 
 
@@ -134,50 +127,17 @@ def _totals(bill: Bill) -> str:
 
 
 def _right(outcome: Outcome) -> str:
-    expected, measured = outcome.forecast, outcome.measured
-    if expected is None:
+    told, measured = outcome.forecast, outcome.measured
+    if told is None:
         return "Nothing was foretold."
     words = (
-        f"by round {whole(expected.round)}, {whole(expected.rounds)} rounds were expected "
-        f"({span(expected.interval)})"
+        f"by round {whole(told.round)}, {whole(told.rounds)} rounds were expected "
+        f"({span(told.interval)})"
     )
     if measured is None or not measured.reached:
         return f"{words}; no run has reached the target, so there is nothing to compare."
     verdict = "Yes" if outcome.as_predicted else "No"
-    return f"{verdict}: {words}, and {count(measured.rounds)} were needed on average."
-
-
-def _decided(outcome: Outcome) -> Part:
-    if outcome.measured is None:
-        return _NOT_BEGUN
-    run = outcome.measured.runs[0]
-    columns: dict[str, Callable[[Decision], str]] = {
-        "from round": lambda one: f"{one.round:,}",
-        "participation": lambda one: one.participation,
-        "groups or K": lambda one: f"{one.groups or one.clients_per_round or 0:,}",
-        "local steps": lambda one: f"{one.local_steps:,}",
-        "saturation": lambda one: amount(one.saturation),
-        "rounds expected": lambda one: (
-            whole(one.expected_rounds) + (f" ({span(one.interval)})" if one.interval else "")
-        ),
-        "why": lambda one: one.why or "-",
-    }
-    caption = f"What was settled on as it went, seed {run.seed}"
-    return listing(caption, columns, decisions_of(run))
-
-
-def _groups(outcome: Outcome) -> Part:
-    columns: dict[str, Callable[[tuple[int, GroupCost]], str]] = {
-        "group": lambda row: f"{row[0]:,}",
-        "devices": lambda row: f"{row[1].clients:,}",
-        "share of data": lambda row: share(row[1].data_share),
-        "share of rounds": lambda row: share(row[1].frequency),
-        "round": lambda row: seconds(row[1].time_s),
-        "energy": lambda row: joules(row[1].energy_j),
-        "cost": lambda row: amount(row[1].cost),
-    }
-    rows = list(enumerate(outcome.groups, 1))
-    return listing("Groups at the beginning, the fastest first", columns, rows)
+    return f"{verdict}: {words}, and {amount(measured.rounds)} were needed on average."
 
 
 def _pilot_losses(outcome: Outcome) -> Part:
@@ -185,43 +145,6 @@ def _pilot_losses(outcome: Outcome) -> Part:
         return None
     data = convergence_data(outcome.pilots, title="Pilots")
     return Picture(data, "Pilots", "Training loss of every pilot.")
-
-
-def _training(experiment: Experiment, outcome: Outcome) -> list[Part]:
-    measured, expected = outcome.measured, outcome.forecast
-    if measured is None:
-        return [_NOT_BEGUN]
-    cost = f"cost ({experiment.objective.unit})"
-    forms = {"rounds": whole, "time": seconds, "energy": joules, cost: amount}
-
-    def totals(rounds: float, bill: Bill) -> tuple[float, ...]:
-        return rounds, bill.time_s, bill.energy_j, bill.cost
-
-    took = zip(forms.items(), totals(measured.rounds, measured.bill), strict=True)
-    rows = [[name, "-", "-", form(value)] for (name, form), value in took]
-    spread = f" ± {amount(measured.rounds_sd)}" if measured.rounds_sd else ""
-    rows[0][3] = count(measured.rounds) + spread
-    if expected is not None:
-        told = totals(expected.rounds, expected.bill)
-        for row, form, total in zip(rows, forms.values(), told, strict=True):
-            row[1:3] = form(total), span(expected.interval_of(total), form)
-    head = ("", "foretold", "9 times in 10 within", "measured")
-    caption = "Training to the target, on average over the runs that reached it"
-    return [Table(caption, head, rows), run_table("Training runs", measured.runs)]
-
-
-def _bill(experiment: Experiment, outcome: Outcome) -> Part:
-    lines: list[tuple[str, Totals]] = [(one.name, one) for one in paid_lines(outcome)]
-    if not lines and outcome.pilots:
-        lines = [("all pilots", outcome.pilots_bill)]
-    lines += [(f"expected: {one.name}", one.prediction) for one in outcome.alternatives]
-    if not lines:
-        return "Nothing was trained."
-    return Table(
-        "What was paid, and what others would have been",
-        ("", "time", "energy", f"cost ({experiment.objective.unit})"),
-        [(name, seconds(b.time_s), joules(b.energy_j), amount(b.cost)) for name, b in lines],
-    )
 
 
 def _pictures(experiment: Experiment, outcome: Outcome) -> dict[str, Part]:

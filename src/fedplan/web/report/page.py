@@ -11,7 +11,8 @@ from string import Template
 
 from fedplan.figures.save import plotly_script, screen_json, still_image
 from fedplan.markup import Markup, join, table, tag
-from fedplan.web.report.parts import Code, Facts, Part, Picture, Sections, Table
+from fedplan.web.report.parts import Code, Facts, Part, Picture, Sections
+from fedplan.words import Table
 
 _TONES = {"reached": "good", "swept": "good", "unfinished": "open", "stored": "open"}
 
@@ -74,12 +75,12 @@ def _html(part: Part) -> Markup:
         case Facts(facts):
             pairs = [tag("div", tag("dt", name), tag("dd", text)) for name, text in facts.items()]
             return tag("dl", pairs)
-        case Table(caption, head, rows, plain=True):
-            return table(caption, head, rows, class_="plain")
-        case Table(caption, head, rows, note):
+        case Table(head, rows, title, plain=True):
+            return table(title, head, rows, class_="plain")
+        case Table(head, rows, title, note=note):
             # It scrolls by itself where the page is narrow.
-            region = {"tabindex": "0", "role": "region", "aria_label": caption}
-            box = tag("div", table(caption, head, rows), class_="scroll", **region)
+            region = {"tabindex": "0", "role": "region", "aria_label": title}
+            box = tag("div", table(title, head, rows), class_="scroll", **region)
             return join([box, tag("p", note)]) if note else box
         case Picture():
             return _figure(part)

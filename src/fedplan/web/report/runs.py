@@ -7,25 +7,16 @@ from collections.abc import Callable
 from fedplan.core.fleet import QUANTITIES
 from fedplan.errors import InputError
 from fedplan.figures import alone, convergence_data
-from fedplan.figures.units import ratio_label
 from fedplan.store import RunEntry
+from fedplan.studies.accounts import run_table
 from fedplan.studies.cells import Cell
 from fedplan.studies.devices import Devices
 from fedplan.studies.experiment import Experiment
 from fedplan.studies.figures import sweep_figure
 from fedplan.studies.stored import Recalled
 from fedplan.studies.sweep import Sweep
-from fedplan.web.report.parts import (
-    Facts,
-    Picture,
-    Sections,
-    Table,
-    amount,
-    joules,
-    listing,
-    run_table,
-    seconds,
-)
+from fedplan.web.report.parts import Facts, Picture, Sections
+from fedplan.words import Table, in_words, joules, ratio_label, seconds, table_of
 
 _MOST_CELLS, _MOST_ROWS = 100, 200  # of tables; a sweep's figure has all
 
@@ -76,19 +67,17 @@ def _cells(sweep: Sweep, unit: str) -> Table:
             return "-"
         return ratio_label(cell.cost / best.cost)
 
-    columns: dict[str, Callable[[Cell], str]] = {
-        "setting": lambda cell: cell.label,
+    columns: dict[str, str | Callable[[Cell], str]] = {
+        "setting": "label",
         "reached": lambda cell: f"{cell.reached} of {cell.seeds}",
-        "rounds": lambda cell: amount(cell.rounds),
-        "time": lambda cell: seconds(cell.time_s),
-        "energy": lambda cell: joules(cell.energy_j),
-        f"cost ({unit})": lambda cell: amount(cell.cost),
+        "rounds": "rounds",
+        "time": "time_s",
+        "energy": "energy_j",
+        f"cost ({unit})": "cost",
         "against the best": against,
     }
-    rest = "dearer settings are left out of the table."
-    return listing(
-        "Settings, the cheapest first", columns, sweep.cells, most=_MOST_CELLS, rest=rest
-    )
+    title, rest = "Settings, the cheapest first", "dearer settings are left out of the table."
+    return table_of(sweep.cells, columns, title=title, most=_MOST_CELLS, rest=rest)
 
 
 def runs_sections(found: Recalled) -> tuple[str, str, Sections]:
@@ -105,7 +94,7 @@ def runs_sections(found: Recalled) -> tuple[str, str, Sections]:
         summary["No more is said because"] = found.reason
     sections: Sections = {"Summary": [Facts(summary)]}
     if found.runs:
-        shown = run_table("Runs, by K, E and seed", found.runs, most=_MOST_ROWS)
+        shown = run_table(found.runs, title="Runs, by K, E and seed", most=_MOST_ROWS)
         sections["Runs"] = [*_losses(found), shown]
     if found.devices is not None:
         sections["Devices"] = [_devices(found.devices)]
@@ -156,8 +145,8 @@ def _losses(found: Recalled) -> list[Picture]:
 def _devices(devices: Devices) -> Table:
     fleet = devices.fleet
     rows = [
-        (name, *(amount(float(getattr(fleet, quantity)[place])) for quantity in QUANTITIES))
+        (name, *(in_words(float(getattr(fleet, quantity)[place])) for quantity in QUANTITIES))
         for place, name in enumerate((fleet.device or ())[:_MOST_ROWS])
     ]
     head = ("device", "s a step", "s an exchange", "J a step", "J an exchange")
-    return Table("Devices, by all that was observed of them", head, rows)
+    return Table(head, rows, title="Devices, by all that was observed of them")

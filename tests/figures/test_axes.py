@@ -6,18 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fedplan.figures.units import (
-    NO_UNIT,
-    count_axis,
-    energy_unit,
-    extra,
-    fit_axis,
-    near,
-    number,
-    quantity,
-    tick_text,
-    time_unit,
-)
+from fedplan.figures.axes import count_axis, fit_axis, near, tick_text
+from fedplan.words import NO_UNIT, energy_unit, extra, number, quantity, time_unit
 
 sizes = st.floats(1e-12, 1e30)
 

@@ -1,4 +1,4 @@
-"""Readable units, numbers and axes: minutes or hours, joules or kilowatt-hours, linear or log."""
+"""Axes: what they show, linear or logarithmic, and where their ticks are."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedplan.core.objective import JOULES_PER_KWH, SECONDS_PER_HOUR
+from fedplan.words import NO_UNIT, Unit
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -27,125 +27,6 @@ _STEPS = tuple(digit * 10.0**-power for power in range(8) for digit in (5, 2, 1)
 _LEAST_TICKS, _MOST_TICKS = 3, 7
 _MARGIN = 0.06  # of the span, left free at each end
 _EDGE = 0.02  # of the span, between an edge and what is pinned to it
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unit:
-    """A unit to show a quantity in, and how many seconds or joules it is."""
-
-    name: str
-    size: float
-
-
-NO_UNIT = Unit(name="", size=1.0)
-
-# Each unit with the quantity from which on it reads better than the one before.
-_TIME_UNITS = (
-    (0.0, Unit(name="s", size=1.0)),
-    (300.0, Unit(name="min", size=60.0)),
-    (3 * SECONDS_PER_HOUR, Unit(name="h", size=SECONDS_PER_HOUR)),
-)
-_ENERGY_UNITS = (
-    (0.0, Unit(name="J", size=1.0)),
-    (2e3, Unit(name="kJ", size=1e3)),
-    (2e6, Unit(name="MJ", size=1e6)),
-    (10 * JOULES_PER_KWH, Unit(name="kWh", size=JOULES_PER_KWH)),
-)
-
-
-def time_unit(typical_s: float) -> Unit:
-    """The unit in which this many seconds read best.
-
-    >>> time_unit(90.0).name, time_unit(1200.0).name, time_unit(86400.0).name
-    ('s', 'min', 'h')
-    """
-    return next(unit for start, unit in reversed(_TIME_UNITS) if typical_s >= start)
-
-
-def energy_unit(typical_j: float) -> Unit:
-    """The unit in which this many joules read best.
-
-    >>> [energy_unit(10.0**power).name for power in (2, 4, 7, 9)]
-    ['J', 'kJ', 'MJ', 'kWh']
-    """
-    return next(unit for start, unit in reversed(_ENERGY_UNITS) if typical_j >= start)
-
-
-def number(value: float) -> str:
-    """Three significant digits; thousands separated, integers below a million kept whole.
-
-    >>> number(0.012345), number(20.63), number(13166.9), number(2.5e9), number(0.0)
-    ('0.0123', '20.6', '13,167', '2.5e+09', '0')
-    """
-    if 100 <= abs(value) < 1e6:
-        return f"{value:,.0f}"
-    return f"{value:.3g}"
-
-
-def quantity(value: float, unit: Unit) -> str:
-    """A number of seconds or joules, in a unit.
-
-    >>> quantity(1237.7, time_unit(1237.7))
-    '20.6 min'
-    """
-    return f"{number(value / unit.size)} {unit.name}"
-
-
-def few_digits(value: float) -> float:
-    """Enough digits for a figure, and few to send.
-
-    >>> few_digits(1 / 3)
-    0.333333
-    """
-    return float(f"{value:.6g}")
-
-
-def seconds(value: float) -> str:
-    """A duration in the unit that suits it.
-
-    >>> seconds(1237.7), seconds(9.0)
-    ('20.6 min', '9 s')
-    """
-    return quantity(value, time_unit(value))
-
-
-def joules(value: float) -> str:
-    """An energy in the unit that suits it."""
-    return quantity(value, energy_unit(value))
-
-
-def totals(time_s: float, energy_j: float) -> str:
-    """Time and energy that people can read.
-
-    >>> totals(1237.7, 213.0)
-    '20.6 min, 213 J'
-    """
-    return f"{seconds(time_s)}, {joules(energy_j)}"
-
-
-def ratio_label(ratio: float) -> str:
-    """A cost ratio short enough for a cell.
-
-    >>> ratio_label(1.262), ratio_label(0.97), ratio_label(3.44), ratio_label(12.43)
-    ('+26%', '-3%', '3.4x', '12x')
-    """
-    if ratio >= 2:
-        return f"{number(round(ratio, 0 if ratio >= 10 else 1))}x"
-    return f"{round(100 * (ratio - 1)):+d}%"
-
-
-def extra(ratio: float) -> str:
-    """A cost ratio in words short enough for a legend.
-
-    >>> extra(1.262), extra(0.97), extra(1.0), extra(12.43)
-    ('+26%', '-3%', 'same cost', '12x the cost')
-    """
-    percent = 100 * (ratio - 1)
-    if abs(percent) < 0.05:
-        return "same cost"
-    if ratio >= 3:
-        return f"{ratio_label(ratio)} the cost"
-    return f"{percent:+.0f}%" if abs(percent) >= 2 else f"{percent:+.1f}%"
 
 
 def tick_text(value: float) -> str:
