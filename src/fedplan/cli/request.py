@@ -11,38 +11,42 @@ from fedplan.errors import Collector, InputError
 
 if TYPE_CHECKING:
     from fedplan.convergence.bound import Bound
-    from fedplan.convergence.estimation import Estimate, Method
     from fedplan.convergence.pilots import Pilot
-    from fedplan.convergence.saturation import Saturation
     from fedplan.core.constraints import Constraints
     from fedplan.core.fleet import Fleet
     from fedplan.core.objective import Prices
     from fedplan.core.problem import Problem
-
-    Knowledge = Bound | Estimate | Saturation
+    from fedplan.web.question import Convergence, Knowledge
 
 _KNOWN = ("ratio", "bound", "pilots_file")  # each tells how many rounds a (K, E) needs
-_RELATIVE = "b0 = 1 and a target gap of 1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What the options describe, read and checked."""
+    """What the options describe, read and checked; `knowledge` is what rounds are foretold from."""
 
     problem: Problem
+    convergence: Convergence
     knowledge: Knowledge
     participation: str
-    pilots: tuple[Pilot, ...]  # those that the knowledge comes from, where it does
-    target_gap: float
-    relative_to: str | None  # what "rounds" are relative to, where they are not absolute
     prices: Prices | None
+
+    @property
+    def target_gap(self) -> float:
+        """How close to the best loss to get."""
+        return self.convergence.target_gap
+
+    @property
+    def relative_to(self) -> str | None:
+        """What "rounds" are relative to, where they are not absolute."""
+        return self.convergence.relative_to
 
     @property
     def of_what(self) -> str:
         """What is added to the name of a total that is not the one to a target."""
         if self.relative_to is None:
             return ""
-        return " (pilots' descent)" if self.pilots else " (relative)"
+        return " (pilots' descent)" if self.convergence.num_pilots else " (relative)"
 
 
 def is_nothing_given(options: dict[str, Any]) -> bool:
@@ -80,25 +84,21 @@ class _Reader(Collector):
         weight = options.get("energy_weight") or 0.0
         weighted = self.attempt(lambda: Objective.weighted(weight))
         prices = self._prices()
-        pilots = self._pilots(fleet)
-        gap, relative_to = 1.0, None
-        knowledge: Knowledge | None
-        if "participation" in options and not self._has_bound:
-            knowledge = self._saturation()
-        else:
-            knowledge, gap, relative_to = self._bound(fleet, pilots)
+        convergence = self._convergence(self._pilots(fleet))
+        knowledge = None
+        if convergence is not None and (fleet is not None or not convergence.num_pilots):
+            size, method = 1 if fleet is None else len(fleet), options.get("method")
+            knowledge = self.attempt(lambda: convergence.fitted(size, method))
         law = options.get("participation") or ("uniform" if self._has_bound else "turns")
         self._check_together(law, knowledge, limits)
-        if fleet is None or knowledge is None or limits is None or weighted is None:
+        if not (fleet and convergence and knowledge and limits and weighted):
             return None
         objective = prices.objective() if prices else weighted
         return Request(
             problem=Problem(fleet=fleet, objective=objective, limits=limits),
+            convergence=convergence,
             knowledge=knowledge,
             participation=law,
-            pilots=tuple(pilots or ()),
-            target_gap=gap,
-            relative_to=relative_to,
             prices=prices,
         )
 
@@ -144,8 +144,40 @@ class _Reader(Collector):
             return None
         return self.attempt(lambda: read_pilots(path, num_clients=num_clients))
 
-    def _saturation(self) -> Saturation | None:
-        from fedplan.convergence.saturation import RANGE, ROUNDS, Saturation
+    def _convergence(self, pilots: list[Pilot] | None) -> Convergence | None:
+        """What is known of convergence; None where what is said of it is wrong."""
+        from fedplan.convergence.bound import Bound, target_gap_problems
+        from fedplan.web.question import RELATIVE, Convergence, of_example
+
+        options = self._options
+        if "participation" in options and not self._has_bound:
+            return self._unmeasured()
+        given = [name for name in _KNOWN if options[name] is not None]
+        if len(given) > 1 or not (given or options["example"]):
+            self.add("give exactly one of --ratio, --bound and --pilots (or try --example).")
+            return None
+        gap, ratio, text = options["target_gap"], options["ratio"], options["bound"]
+        if gap is not None and text is None:
+            self.add("--target-gap goes with --bound: the others are in relative units.")
+        for problem in target_gap_problems(gap) if gap is not None else []:
+            self.add(problem)
+        if options["pilots_file"] is not None:
+            name = options["pilots_file"]
+            return None if pilots is None else Convergence.of_pilots(name, tuple(pilots))
+        if not given:
+            return of_example()
+        relative_to: str | None = RELATIVE
+        if text is not None:
+            relative_to = None if gap else "a target gap of 1"
+        bound = self.attempt(lambda: parse_bound(text) if text else Bound.from_ratio(ratio))
+        if bound is None:
+            return None
+        name, gap = "the command line's", 1.0 if gap is None else gap
+        return Convergence(name=name, known=bound, target_gap=gap, relative_to=relative_to)
+
+    def _unmeasured(self) -> Convergence | None:
+        from fedplan.convergence.saturation import RANGE, ROUNDS
+        from fedplan.web.question import Convergence
 
         if self._options["target_gap"] is not None:
             self.add("--target-gap goes with --bound: without a bound there is no gap.")
@@ -154,44 +186,7 @@ class _Reader(Collector):
             self.add(f"`rounds > 0 and finite` must hold, but got rounds={rounds}.")
             rounds = None
         low, high = self._options["saturation"] or RANGE
-        # With as many steps as the saturation has, all clients need twice the fewest rounds.
-        fewest = ROUNDS if rounds is None else rounds / 2
-        return self.attempt(lambda: Saturation.within(low, high, rounds=fewest))
-
-    def _bound(
-        self, fleet: Fleet | None, pilots: list[Pilot] | None
-    ) -> tuple[Bound | Estimate | None, float, str | None]:
-        """The bound, the gap it is planned for, and what rounds are relative to."""
-        from fedplan.convergence.bound import Bound, target_gap_problems
-        from fedplan.convergence.estimation import estimate_bound
-        from fedplan.convergence.pilots import DESCENT
-        from fedplan.planning.example import EXAMPLE_BOUND
-
-        options = self._options
-        given = [name for name in _KNOWN if options[name] is not None]
-        if len(given) > 1 or not (given or options["example"]):
-            self.add("give exactly one of --ratio, --bound and --pilots (or try --example).")
-            return None, 1.0, None
-        gap, ratio, text = options["target_gap"], options["ratio"], options["bound"]
-        if gap is not None and text is None:
-            self.add("--target-gap goes with --bound: the others are in relative units.")
-        for problem in target_gap_problems(gap) if gap is not None else []:
-            self.add(problem)
-        if ratio is not None:
-            return self.attempt(lambda: Bound.from_ratio(ratio)), 1.0, _RELATIVE
-        if text is not None:
-            parsed = self.attempt(lambda: parse_bound(text))
-            return parsed, 1.0 if gap is None else gap, None if gap else "a target gap of 1"
-        if options["pilots_file"] is None:
-            return EXAMPLE_BOUND, 1.0, _RELATIVE
-        if pilots is None or fleet is None:
-            return None, 1.0, None
-        # The paper's method is the whole of Algorithm 2, its averaging over pairs included.
-        how: Method = "pairwise" if options.get("method") == "paper" else "joint"
-        estimate = self.attempt(lambda: estimate_bound(pilots, len(fleet), method=how))
-        if estimate is not None and not estimate.success:
-            self.add(f"there is no bound to plan with. {estimate.message}")
-        return estimate, 1.0, DESCENT
+        return self.attempt(lambda: Convergence.unmeasured(low, high, rounds or 2 * ROUNDS))
 
     def _check_together(
         self, law: str, knowledge: Knowledge | None, limits: Constraints | None

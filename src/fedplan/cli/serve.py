@@ -74,12 +74,10 @@ def serve(
 def _read_basis(store_url: str, options: dict[str, Any]) -> Basis:
     from dataclasses import replace
 
-    from fedplan.convergence.bound import Bound
-    from fedplan.convergence.saturation import Saturation
     from fedplan.store import Store
     from fedplan.store.database import path_of
     from fedplan.web.basis import example_basis
-    from fedplan.web.question import Convergence, Devices
+    from fedplan.web.question import Devices
 
     Store(store_url, readonly=True).close()  # a wrong address is said now, not on the page
     source = click.get_current_context().get_parameter_source("store_url")
@@ -94,21 +92,10 @@ def _read_basis(store_url: str, options: dict[str, Any]) -> Basis:
         options = {**options, "example": True}  # the page asks for a fleet, or draws one
     laws = {"participation": None, "saturation": None, "full_rounds": None}  # the page has them
     request = read_request({**options, **laws}, None)
-    devices, convergence = example.devices, example.convergence
+    devices = example.devices
     if (path := options["fleet_file"]) is not None:
         devices = Devices.of_file(path, request.problem.fleet)
-    if (path := options["pilots_file"]) is not None:
-        convergence = Convergence.of_pilots(path, request.pilots)
-    elif isinstance(request.knowledge, Saturation):
-        convergence = Convergence.unmeasured()
-    elif isinstance(request.knowledge, Bound) and not options["example"]:
-        convergence = Convergence(
-            name="the command line's",
-            known=request.knowledge,
-            target_gap=request.target_gap,
-            relative_to=request.relative_to,
-        )
-    return replace(example, devices=devices, convergence=convergence)
+    return replace(example, devices=devices, convergence=request.convergence)
 
 
 def _listen(host: str, port: int) -> socket.socket:

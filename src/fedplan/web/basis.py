@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 from fedplan.csvfile import Upload
 from fedplan.errors import InputError
 from fedplan.participation.rankings import Kept, remembering
-from fedplan.planning.example import EXAMPLE_BOUND, example_fleet
+from fedplan.planning.example import example_fleet
 from fedplan.tables import read_fleet, read_pilots
-from fedplan.web.question import Convergence, Devices
+from fedplan.web.question import EXAMPLE, Convergence, Devices, of_example
 
 _MOST_FLEETS = 16
 _MOST_ENTRIES = 300_000  # of all fleets kept, but for the one in use
@@ -36,12 +36,10 @@ class Basis:
 
 def example_basis(store: str) -> Basis:
     """The built-in fleet of 100 devices and its bound."""
-    name = "the built-in example"
+    fleet = example_fleet()
     return Basis(
-        devices=Devices(name=name, fleet=example_fleet(), file=None, python="example_fleet()"),
-        convergence=Convergence(
-            name=name, known=EXAMPLE_BOUND, relative_to="b0 = 1 and a target gap of 1"
-        ),
+        devices=Devices(name=EXAMPLE, fleet=fleet, file=None, python="example_fleet()"),
+        convergence=of_example(),
         store=store,
     )
 

@@ -17,8 +17,11 @@ from fedplan.core.objective import Prices
 from fedplan.core.plan import Method
 from fedplan.core.problem import Problem
 from fedplan.errors import InputError
+from fedplan.planning.example import EXAMPLE_BOUND
 
 Knowledge = Bound | Estimate | Saturation
+EXAMPLE = "the built-in example"
+RELATIVE = "b0 = 1 and a target gap of 1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +98,11 @@ class Convergence:
         if not estimate.success:
             raise InputError(f"there is no bound to plan with. {estimate.message}")
         return estimate
+
+
+def of_example() -> Convergence:
+    """What is known of the built-in fleet."""
+    return Convergence(name=EXAMPLE, known=EXAMPLE_BOUND, relative_to=RELATIVE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
