@@ -127,6 +127,7 @@ def fit_axis(name: str, unit: Unit, values: Sequence[float], *, log: bool | None
 
     log : whether to be logarithmic in any case (of values above 0), or never.
 
+    >>> from fedplan.words import time_unit
     >>> axis = fit_axis("time to target", time_unit(60.0), [60.0, 80.0])
     >>> axis.label, axis.log, axis.has(80.0), axis.has(100.0)
     ('time to target (s)', False, True, False)
@@ -156,6 +157,7 @@ def count_axis(label: str, low: int, high: int, *, log: bool | None = None) -> A
 def bar_axis(label: str, high: float, unit: Unit = NO_UNIT, *, counts: bool = False) -> Axis:
     """An axis from 0 to `high` (in seconds or joules).
 
+    >>> from fedplan.words import time_unit
     >>> bar_axis("cost (s)", 30.0).high, bar_axis("time", 120.0, time_unit(600.0)).label
     (30.0, 'time (min)')
     """
