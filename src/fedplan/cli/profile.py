@@ -121,8 +121,7 @@ def _measure(
     request: _Request, options: dict[str, Any], output_format: str, *, quiet: bool
 ) -> None:
     """Measure this device, write its row where that was asked for, and print it all."""
-    from fedplan.profiling.device import write_row
-    from fedplan.profiling.profile import profile_device
+    from fedplan.profiling.profile import profile_device, write_row
     from fedplan.profiling.transfer import BYTES_PER_PARAMETER
     from fedplan.studies.task import build_local_training
 
@@ -177,8 +176,8 @@ class _Request(NamedTuple):
 
 def _read(name: str, overrides: tuple[str, ...], options: dict[str, Any]) -> _Request:
     """Every problem of the request at once."""
-    from fedplan.profiling.device import read_row
     from fedplan.profiling.meters import find_meter
+    from fedplan.profiling.profile import read_row
     from fedplan.profiling.timing import check_seconds
     from fedplan.profiling.transfer import parse_address
     from fedplan.studies import read_study

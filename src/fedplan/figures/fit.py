@@ -1,4 +1,4 @@
-"""The fit figure: what the pilots measured, the curves fitted, and how sure they are."""
+"""Figures of what trainings tell: pilots with the curves fitted to them, and past histories."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from fedplan.convergence.estimation import Estimate
+    from fedplan.convergence.histories import History, Learnt
     from fedplan.convergence.pilots import Pilot
     from fedplan.core.fleet import FloatArray
 
@@ -89,17 +90,11 @@ def _pilots_panel(pilots: Sequence[Pilot], estimate: Estimate, num_clients: int)
     steps = fit_axis("local steps E", NO_UNIT, [pilot.local_steps for pilot in pilots])
     looks = series_looks(pilot.clients_per_round for pilot in pilots)
     curves = _curves(pilots, estimate, num_clients, steps, looks)
-    points = [
-        Points(
-            x=np.array([float(p.local_steps) for p in pilots if p.clients_per_round == clients]),
-            y=np.array([p.iterations for p in pilots if p.clients_per_round == clients]),
-            look=look,
-            name=f"K={clients:,}",
-            layer=3,
-            hover=f"K={clients:,}, E={{x}}: {{y}}",
-        )
-        for clients, look in looks.items()
-    ]
+    points = _points_by_clients(
+        [pilot.clients_per_round for pilot in pilots],
+        [pilot.local_steps for pilot in pilots],
+        [pilot.iterations for pilot in pilots],
+    )
     measured, fitted = [part.y for part in points], [curve.y for curve in curves]
     shown = np.concatenate([*measured, *fitted]).tolist()
     return Panel(
@@ -109,6 +104,24 @@ def _pilots_panel(pilots: Sequence[Pilot], estimate: Estimate, num_clients: int)
         parts=(*points, *curves),  # a legend shows the points
         width=3.0,
     )
+
+
+def _points_by_clients(
+    clients: Sequence[int], steps: Sequence[float], values: Sequence[float], unit: str = ""
+) -> list[Points]:
+    """What was measured at each E, the trainings of one K together."""
+    each, x, y = np.array(clients), np.array(steps, dtype=np.float64), np.array(values)
+    return [
+        Points(
+            x=x[each == k],
+            y=y[each == k],
+            look=look,
+            name=f"K={k:,}",
+            layer=3,
+            hover=f"K={k:,}, E={{x}}: {{y}} {unit}".rstrip(),
+        )
+        for k, look in series_looks(clients).items()
+    ]
 
 
 def _intervals_panel(intervals: Sequence[FitInterval], title: str) -> Panel:
@@ -199,3 +212,43 @@ def _ratio_axis(intervals: Sequence[FitInterval]) -> Axis:
     highs = [one.relative[2] for one in intervals]
     furthest = max([2.0, *(high for high in highs if high <= _WIDEST)])
     return fit_axis("relative to the estimate", NO_UNIT, [0.0, furthest])
+
+
+def learnt_figure_data(
+    histories: Sequence[History], learnt: Learnt, note: str = ""
+) -> Figure | None:
+    """Data of the figure; None where no loss is common to any trainings.
+
+    Each training is drawn at its mean local steps and clients.
+    """
+    found = [
+        (round(float(one.clients.mean())), float(one.local_steps.mean()), float(reached[0]))
+        for one in histories
+        if learnt.loss is not None and (reached := one.rounds[one.losses <= learnt.loss]).size
+    ]
+    if not found:
+        return None
+    clients, steps, rounds = zip(*found, strict=True)
+    grid = np.geomspace(min(steps) / 1.5, max(steps) * 1.5, _CURVE_POINTS)
+    middle = float(np.exp(np.log(steps).mean()))
+    low, centre, high = (
+        learnt.rounds_at(middle) * (1.0 + end / grid) / (1.0 + end / middle)
+        for end in (learnt.interval[0], learnt.saturation, learnt.interval[1])
+    )
+    curve = Line(
+        x=grid,
+        y=centre,
+        low=np.minimum(low, high),
+        high=np.maximum(low, high),
+        colour=BLUE,
+        name="all clients",
+        hover="E={x}: {y} rounds of all clients",
+    )
+    points = _points_by_clients(clients, steps, rounds, "rounds")
+    panel = Panel(
+        x=fit_axis("local steps E", NO_UNIT, grid.tolist(), log=True),
+        y=fit_axis("rounds", NO_UNIT, [*centre.tolist(), *rounds], log=True),
+        parts=(curve, *points),
+    )
+    title = f"Rounds to loss {learnt.loss:.4g}: {len(found)} runs, and what all clients would take"
+    return Figure(title=title, rows=((panel,),), size=(7.5, 4.6), note=note)

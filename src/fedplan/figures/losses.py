@@ -1,15 +1,16 @@
-"""Losses of runs over rounds, seconds, joules or cost: what all figures of them share."""
+"""Losses of runs over rounds, seconds, joules or cost: their figures, and what others share."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from fedplan.errors import InputError
 from fedplan.figures.axes import Axis, bar_axis, fit_axis
-from fedplan.figures.spec import Figure, Line, Panel, Part, Points, interval, rule
+from fedplan.figures.spec import Figure, Line, Panel, Part, Points, interval, rule, spot
 from fedplan.figures.style import BLUE, INK, ORANGE, PALE, VERMILLION, Look, run_looks
 from fedplan.words import NO_UNIT, Unit, energy_unit, time_unit
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     Curve = tuple[FloatArray, FloatArray]
 
 _MOST_POINTS = 1000  # of a line; more cannot be told apart
+_LEAST_FOR_A_MEDIAN = 3
+_WIDTHS = {1: 7.0, 2: 9.5, 3: 12.5}  # inches of a run figure, by the number of panels
 _FURTHEST = 2.0  # times what was paid: how far what was foretold may stretch the axis
 
 
@@ -68,16 +71,6 @@ def over_cost(objective: Objective) -> Over:
     if objective.unit == "s":
         return Over(name="time", each=paid, unit=time_unit)
     return Over(name=f"cost ({objective.unit})", each=paid)
-
-
-def measured_over(runs: Sequence[RunRecord]) -> list[Over]:
-    """Rounds, and seconds and joules where the runs have any."""
-    found = [ROUND]
-    if any(run.time_s for run in runs):
-        found.append(TIME)
-    if any(run.energy_j for run in runs):
-        found.append(ENERGY)
-    return found
 
 
 def thinned(curve: Curve, most: int = _MOST_POINTS) -> Curve:
@@ -190,3 +183,68 @@ def compared_losses(
         over, [*curves.values()] or [nothing], parts, target_loss=target_loss, foretold=foretold
     )
     return Figure(title="", rows=((panel,),), size=(7.4, 5.6))
+
+
+def run_figure_data(
+    runs: Sequence[RunRecord], *, name: str, target_loss: float | None = None, note: str = ""
+) -> Figure:
+    """Data of the run figure; seconds and joules have panels where the runs have any.
+
+    name : what was simulated, for the title.
+
+    >>> from fedplan.core.records import RoundRecord, RunRecord
+    >>> from fedplan.participation import uniform
+    >>> rounds = [RoundRecord(round=r, loss=2.0 / (1 + r), accuracy=None, cohort=(), seconds=9.0,
+    ...     joules=0.0) for r in range(4)]
+    >>> run = RunRecord(setting=uniform(2, 5), seed=0, status="rounds",
+    ...     rounds=tuple(rounds))
+    >>> data = run_figure_data([run], name="demo")
+    >>> data.title, [panel.x.label for panel in data.panels]
+    ('demo: K=2, E=5', ['round', 'time (s)'])
+    """
+    drawable = [run for run in runs if run.final_loss is not None]
+    if not drawable:
+        raise InputError("a figure of runs needs at least one loss to draw, but got none.")
+    measured = {TIME: any(run.time_s for run in runs), ENERGY: any(run.energy_j for run in runs)}
+    panels = []
+    for over in (ROUND, *(over for over, is_known in measured.items() if is_known)):
+        curves = [over.curve(run) for run in drawable]
+        panel = loss_panel(over, curves, _lines(drawable, curves, over), target_loss=target_loss)
+        panels.append(replace(panel, shares_y=over is not ROUND))
+    setting = f"K={drawable[0].clients_per_round:,}, E={drawable[0].local_steps:,}"
+    size = (_WIDTHS[len(panels)], 4.4)
+    return Figure(title=f"{name}: {setting}", rows=(tuple(panels),), size=size, note=note)
+
+
+def _lines(runs: Sequence[RunRecord], curves: Sequence[Curve], over: Over) -> list[Part]:
+    """One line for each run, and their median in front of them where there are enough."""
+    median = _median(runs, curves, over)
+    sound = [run for run in runs if run.status != "diverged"]
+    name = f"seed {sound[0].seed}" if len(sound) == 1 else f"{len(sound)} runs, one for each seed"
+    cross = Look(colour=VERMILLION, symbol="x", size=6.0, layer=2)
+    ends = [
+        spot(at[-1], losses[-1], cross, name="diverged")
+        for run, (at, losses) in zip(runs, curves, strict=True)
+        if run.status == "diverged"
+    ]
+    return [*seed_lines(runs, curves, name, in_front=bool(median)), *ends, *median]
+
+
+def _median(runs: Sequence[RunRecord], curves: Sequence[Curve], over: Over) -> list[Line]:
+    """A run that has ended keeps its last loss, one that diverged counts as infinite.
+
+    The line ends where half of the runs have.
+    """
+    if len(runs) < _LEAST_FOR_A_MEDIAN:
+        return []
+    grid = grid_of(curves, over, _MOST_POINTS)
+    losses = [
+        np.interp(grid, at, seen, right=np.inf if run.status == "diverged" else None)
+        for run, (at, seen) in zip(runs, curves, strict=True)
+    ]
+    middle = np.median(losses, axis=0)
+    reached = np.isfinite(middle)
+    if grid[-1] == 0 or not reached.any():
+        return []
+    x, y = grid[reached], middle[reached]
+    return [Line(x=x, y=y, name="median", width=2.4, layer=3, hover="median: {y}")]

@@ -22,14 +22,15 @@ except ModuleNotFoundError as error:
 from torch import nn
 from torch.utils.data import TensorDataset
 
-from fedplan.models.torch_checks import check_module, try_out
 from fedplan.models.torch_module import (
     BuildModule,
     FlatModule,
     KeyedDraws,
     Loss,
     build,
+    check_module,
     one_thread,
+    try_out,
 )
 from fedplan.models.torch_samples import Dataset, Samples, read_samples
 

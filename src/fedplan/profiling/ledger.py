@@ -12,7 +12,7 @@ import numpy as np
 from fedplan.core.fleet import Fleet, FloatArray
 from fedplan.core.records import Observation
 from fedplan.profiling.observed import DeviceCosts, fleet_of, observed_costs
-from fedplan.profiling.regression import Measured
+from fedplan.profiling.regression import exactly
 
 RECENT, FEWEST = 8, 3  # observations by which it is judged what a client costs now
 
@@ -106,17 +106,13 @@ def _ratio(pairs: Sequence[tuple[float, float]]) -> float:
 
 def _as_costs(fleet: Fleet) -> dict[int, DeviceCosts]:
     """The devices of a fleet, as if measured exactly."""
-
-    def exactly(value: float) -> Measured:
-        return Measured(value=float(value), low=float(value), high=float(value))
-
     return {
         client: DeviceCosts(
-            step_time_s=exactly(fleet.step_time_s[client]),
-            exchange_s=exactly(fleet.comm_time_s[client]),
+            step_time_s=exactly(float(fleet.step_time_s[client])),
+            exchange_s=exactly(float(fleet.comm_time_s[client])),
             fixed_time_s=exactly(0.0),
-            step_energy_j=exactly(fleet.step_energy_j[client]),
-            comm_energy_j=exactly(fleet.comm_energy_j[client]),
+            step_energy_j=exactly(float(fleet.step_energy_j[client])),
+            comm_energy_j=exactly(float(fleet.comm_energy_j[client])),
             num_observations=0,
         )
         for client in range(len(fleet))

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from fedplan.core.fleet import Fleet
+from fedplan.core.fleet import QUANTITIES, Fleet
 from fedplan.core.records import Observation
 from fedplan.errors import FedplanError
 from fedplan.profiling.regression import UNSEEN_FIXED_PART, Measured, fit_line, median_of
@@ -45,12 +45,8 @@ class DeviceCosts:
 
     def quantities(self) -> dict[str, float]:
         """The row of a fleet, with 0 for what is unknown."""
-        return {
-            "step_time_s": max(self.step_time_s.value, SHORTEST_S),
-            "comm_time_s": self.comm_time_s.value,
-            "step_energy_j": self.step_energy_j.value if self.step_energy_j else 0.0,
-            "comm_energy_j": self.comm_energy_j.value if self.comm_energy_j else 0.0,
-        }
+        found = {name: part.value if (part := getattr(self, name)) else 0.0 for name in QUANTITIES}
+        return found | {"step_time_s": max(self.step_time_s.value, SHORTEST_S)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

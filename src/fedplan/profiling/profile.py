@@ -1,15 +1,21 @@
-"""Profile: what this device takes for a local step and a model exchange, all measured in turn."""
+"""Profile: what this device takes for a step and an exchange, and its row in a fleet.csv."""
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
+from fedplan.atomic import check_target
+from fedplan.core.fleet import QUANTITIES, Fleet
+from fedplan.errors import InputError, InputProblem
 from fedplan.profiling.meters import Meter, Window, metered
-from fedplan.profiling.regression import Measured
+from fedplan.profiling.regression import Measured, exactly
 from fedplan.profiling.timing import StepTiming, time_steps
 from fedplan.profiling.transfer import Address, ExchangeTiming, time_exchanges
+from fedplan.tables import read_fleet, write_fleet
 
 NOISY = 0.1  # a spread, or a share of the processor lost to others, that is worth a word
 
@@ -37,13 +43,7 @@ class Profile:
 
     def quantities(self) -> dict[str, float]:
         """The row of a fleet, with 0 for what is unknown."""
-        parts = {
-            "step_time_s": self.step_time_s,
-            "comm_time_s": self.comm_time_s,
-            "step_energy_j": self.step_energy_j,
-            "comm_energy_j": self.comm_energy_j,
-        }
-        return {name: part.value if part else 0.0 for name, part in parts.items()}
+        return {name: part.value if (part := getattr(self, name)) else 0.0 for name in QUANTITIES}
 
     def cautions(self) -> Iterator[str]:
         """What to be careful about, and what to do."""
@@ -89,7 +89,7 @@ def profile_device(
         comm_energy = _energy(comm, exchanges.window, idle_watts)
     steps = time_steps(train, seconds=seconds, meter=meter)
     if comm is None and comm_time_s is not None:
-        comm = Measured(value=comm_time_s, low=comm_time_s, high=comm_time_s)
+        comm = exactly(comm_time_s)
         if meter is not None and not meter.is_measurement:  # assumed for any work alike
             comm_energy = _energy(comm, steps.window, idle_watts)
     return Profile(
@@ -112,3 +112,48 @@ def _energy(duration: Measured, window: Window, idle_watts: float | None) -> Mea
     if window.watts is None:
         return None
     return duration.times(max(0.0, window.watts - (idle_watts or 0.0)))
+
+
+def read_row(path: str | os.PathLike[str], device: str) -> tuple[Fleet | None, int | None]:
+    """The fleet in a file and the device's row in it, each None where there is none.
+
+    Refuses a file that is no fleet or cannot be written, and a name that more than one row has.
+    """
+    check_target(path, (".csv",))
+    if device != device.strip() or not device.isprintable() or not device:
+        raise InputError(
+            f"--device must be one line of text without spaces around it, but got {device!r}."
+        )
+    if not Path(path).exists():
+        return None, None
+    fleet = read_fleet(path)
+    rows = [row for row, name in enumerate(fleet.device or ()) if name == device]
+    if len(rows) > 1:
+        message = (
+            f"device {device} stands in {len(rows)} rows, so none can be replaced. Leave one, or "
+            "give another --device."
+        )
+        raise InputError(InputProblem(source=Path(path).name, message=message))
+    return fleet, rows[0] if rows else None
+
+
+def write_row(path: str | os.PathLike[str], device: str, quantities: dict[str, float]) -> bool:
+    """Add the device's row to the file, or put it in place of the one it has: True then.
+
+    A row that is replaced keeps its count.
+    """
+    fleet, row = read_row(path, device)
+    if fleet is None:
+        write_fleet(path, Fleet(**quantities, device=[device]))
+        return False
+    columns = {name: getattr(fleet, name).tolist() for name in (*QUANTITIES, "count")}
+    names = list(fleet.device or [""] * fleet.count.size)
+    if row is None:
+        names.append(device)
+        for name, values in columns.items():
+            values.append(1 if name == "count" else quantities[name])
+    else:
+        for name in QUANTITIES:
+            columns[name][row] = quantities[name]
+    write_fleet(path, Fleet(**columns, device=names))
+    return row is not None

@@ -42,6 +42,11 @@ class Measured:
         )
 
 
+def exactly(value: float) -> Measured:
+    """What is known without a doubt."""
+    return Measured(value=value, low=value, high=value)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
     """y = fixed + slope * steps."""

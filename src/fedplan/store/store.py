@@ -6,7 +6,6 @@ import json
 import sqlite3
 from collections.abc import Mapping
 from itertools import pairwise
-from types import TracebackType
 from typing import Any, Self
 
 from fedplan.core.course import Identified
@@ -88,12 +87,7 @@ class Store:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -76,19 +76,13 @@ class Shelf:
 
     def find_fleet(self, id_: str) -> Devices:
         """The devices begun with, or uploaded ones."""
-        if id_ == "given":
-            return self.basis.devices
-        if (found := self._devices.find(id_)) is None:
-            raise InputError("this fleet is not here any more. Upload the file again.")
-        return found
+        found = self.basis.devices if id_ == "given" else self._devices.find(id_)
+        return _still_here(found, "this fleet is")
 
     def find_pilots(self, id_: str) -> Convergence:
         """What was known at the beginning, or uploaded pilots."""
-        if id_ == "given":
-            return self.basis.convergence
-        if (found := self._pilots.find(id_)) is None:
-            raise InputError("these pilots are not here any more. Upload the file again.")
-        return found
+        found = self.basis.convergence if id_ == "given" else self._pilots.find(id_)
+        return _still_here(found, "these pilots are")
 
     def drawn(self, key: object, draw: Callable[[], Devices]) -> Devices:
         """A drawn fleet; drawn again only where it was forgotten."""
@@ -102,6 +96,12 @@ class Shelf:
             return not isinstance(size, int | float) or size > _QUICK
         known = self._devices.find(which) if isinstance(which, str) else None
         return (known or self.basis.devices).fleet.count.size > _QUICK
+
+
+def _still_here(found: T | None, what: str) -> T:
+    if found is None:
+        raise InputError(f"{what} not here any more. Upload the file again.")
+    return found
 
 
 def _with_memory(devices: Devices) -> Devices:

@@ -7,12 +7,14 @@ server never stands still; answers are kept for who asks the same. Nothing is ev
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import io
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial
+from importlib.resources import files
 from pathlib import PurePath
 from threading import Thread
 from typing import Any
@@ -25,13 +27,13 @@ from starlette.routing import Route
 
 from fedplan.csvfile import Upload
 from fedplan.errors import FedplanError, InputError
+from fedplan.figures.save import plotly_script
 from fedplan.participation.rankings import Kept
 from fedplan.strictjson import to_json
 from fedplan.tables import write_rows
 from fedplan.web import runs
 from fedplan.web.answers import answer, doubts
 from fedplan.web.basis import Basis, Shelf, cache
-from fedplan.web.files import File, load_files
 from fedplan.web.guard import Guard, failure
 from fedplan.web.helpers import Helpers, Make
 from fedplan.web.question import Question
@@ -43,6 +45,16 @@ BODY_SECONDS = 10.0  # for the whole of a body
 MOST_WAITING = 200  # questions at a time; more are told to come again
 _KEPT_ANSWERS, _KEPT_BYTES = 256, 1 << 24  # some 60 kB each
 _FRESH = {"cache-control": "no-store"}
+_TYPES = {
+    "html": "text/html; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
+}
+_PAGE = "index.html"
+# Before plotly's own first line: a browser that knows this comment compiles the whole script beside
+# the page while it loads, which otherwise keeps the page itself busy for half a second.
+_COMPILE_AHEAD = b"//# allFunctionsCalledOnLoad\n"
 
 
 def make_app(basis: Basis, *, token: str | None = None) -> Guard:
@@ -76,7 +88,7 @@ class _Explorer:
         self._quick, self._slow = Helpers(), asyncio.Semaphore(1)
         self._waiting = 0
         self._answers: Kept[bytes] = cache(_KEPT_ANSWERS, _KEPT_BYTES, len)
-        self._page, self._files = load_files()
+        self._page, self._files = _load_files()
 
     def warm_up(self) -> None:
         """Answer what a page asks first, so that nobody waits for libraries to load."""
@@ -152,7 +164,7 @@ class _Explorer:
             return _encoded(runs.runs_of(store, experiment))
 
         found = await self._think(listed, request)
-        return _unless_known(request, File("application/json", found, _FRESH["cache-control"]))
+        return _unless_known(request, _File("application/json", found, _FRESH["cache-control"]))
 
     async def curves(self, request: Request) -> Response:
         """The losses of some runs."""
@@ -198,6 +210,45 @@ class _Explorer:
             self._waiting -= 1
 
 
+@dataclass(frozen=True, slots=True)
+class _File:
+    """A file's type and content, and how long a browser may keep it."""
+
+    kind: str
+    content: bytes
+    caching: str = "public, max-age=31536000, immutable"
+
+    @property
+    def tag(self) -> str:
+        """The entity tag."""
+        return f'"{_hash(self.content)}"'
+
+
+def _load_files() -> tuple[_File, dict[str, _File]]:
+    """The page, and every other file by its path below /static/; each name holds a hash.
+
+    Modules import each other by relative names, so all of the page's own share one folder whose
+    name is the hash of them all; plotly, which changes seldom, has one of its own.
+    """
+    folder = files("fedplan.web") / "static"
+    own = {item.name: item.read_bytes() for item in folder.iterdir() if item.is_file()}
+    page = own.pop(_PAGE).decode()
+    plotly = _COMPILE_AHEAD + plotly_script().read_bytes()
+    release = _hash(b"".join(own[name] for name in sorted(own)))
+    script = f"{_hash(plotly)}/plotly.js"
+    page = page.replace("{release}", f"/static/{release}").replace("{plotly}", f"/static/{script}")
+    found = {
+        f"{release}/{name}": _File(_TYPES[name.rpartition(".")[2]], content)
+        for name, content in own.items()
+    }
+    found[script] = _File(_TYPES["js"], plotly)
+    return _File(_TYPES["html"], page.encode(), "no-cache"), found
+
+
+def _hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
 def _answer(question: Question) -> bytes:
     return _encoded(answer(question))
 
@@ -206,7 +257,7 @@ def _doubts(question: Question) -> bytes:
     return _encoded({"success": True, **doubts(question)})
 
 
-def _unless_known(request: Request, file: File) -> Response:
+def _unless_known(request: Request, file: _File) -> Response:
     """A file, or that the page has it already."""
     headers = {"cache-control": file.caching, "etag": file.tag}
     if request.headers.get("if-none-match") == file.tag:
