@@ -33,6 +33,7 @@ from suite.trainings import Trainings
 
 HERE = Path(__file__).parent
 DATA = HERE.parent.parent / "shared" / "data"
+LEFT_OUT = ("power-law-step", "long", "torch-mlp")  # not measured by turns alone yet
 
 
 def write_rows(path: Path, task: str, rows: Iterable[Mapping[str, object]]) -> None:
@@ -55,9 +56,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    measured = [name for name, task in TASKS.items() if task.half != "check" or name == "lenet5"]
+    measured = [name for name in TASKS if name not in LEFT_OUT]
+    names, left_out = ", ".join(TASKS), ", ".join(LEFT_OUT)
     parser.add_argument("--tasks", nargs="*", choices=TASKS, default=measured, metavar="task",
-                        help=f"of {', '.join(TASKS)} (default: not the check half)")  # fmt: skip
+                        help=f"of {names} (default: all but {left_out})")  # fmt: skip
     parser.add_argument("--quick", action="store_true", help="a small part of each task")
     parser.add_argument("--constants", action="store_true",
                         help="by how much each constant matters, halved and doubled")  # fmt: skip

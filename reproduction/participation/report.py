@@ -25,7 +25,7 @@ def print_summary(results: Path) -> None:
     """All cells together, by task, by fleet and by weight, and the worst three."""
     every = read(results / "participation-cells.csv")
     cells = [cell for cell in every if cell["task"] not in VARIED]
-    groups = [("all but the last four tasks", cells)] if cells else []
+    groups = [("all but the variants", cells)] if cells else []
     for key in ("task", "fleet", "weight"):
         own = every if key == "task" else cells
         values = dict.fromkeys(cell[key] for cell in own)

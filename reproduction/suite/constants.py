@@ -27,6 +27,7 @@ PLACES: dict[str, tuple[ModuleType, ...]] = {
     "OFTEN": (steering,),
     "MOVE": (steering,),
     "DOUBT": (steering,),
+    "FEW": (steering,),
     "FIRST_LOOK": (steering,),
     "ROUNDS": (saturation, steering, online),
     "TURNS_COST": (rounds,),

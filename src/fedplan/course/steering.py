@@ -69,7 +69,7 @@ class OnlineSteering:
         self._forecast = Forecast(problem.target_loss, self._rate)
         self._pressure = Pressure(problem, stop)
         self._best = (math.inf, 0)  # the best loss so far, and its round
-        self._best_single = (math.inf, 0)  # the same of last models, which swing first
+        self._singles: list[float] = []  # the loss of the last model after each round
         self._regrouped = 0  # the round of the last change of groups
         self._pressed = 0  # the round in which a limit last made something dearer
         self._hope = 0  # the last round at which the target was within reach
@@ -87,11 +87,10 @@ class OnlineSteering:
         """What came of a round."""
         if record.loss is not None and record.loss < self._best[0]:
             self._best = (record.loss, record.round)
-        single = record.loss if record.model_loss is None else record.model_loss
-        if single is not None and single < self._best_single[0]:
-            self._best_single = (single, record.round)
         if not record.round:
             return
+        single = record.loss if record.model_loss is None else record.model_loss
+        self._singles.append(math.inf if single is None else single)
         self._pressure.spend(record)
         self._forecast.add(record.loss)
         if record.signal is not None:
@@ -139,6 +138,12 @@ class OnlineSteering:
         return max(2, round(PATIENCE * self._groups))
 
     @property
+    def _stalled(self) -> int:
+        """Rounds since the last model was at its best, of those that are not long ago."""
+        recent = self._singles[-max(self._patience, 2 * self._stall + 1) :]
+        return len(recent) - 1 - int(np.argmin(recent))
+
+    @property
     def _stall(self) -> int:
         """Rounds without a new best of the last model that are more than luck."""
         return max(FEW, self._pause)
@@ -169,7 +174,7 @@ class OnlineSteering:
         if arrival and self._groups > 1 and math.isfinite(arrival.high):
             self._finish(round_, arrival.high)
         if len(self._window):
-            stalled = round_ - self._best_single[1]
+            stalled = self._stalled
             if stalled >= self._stall:  # what rounds said while the loss fell holds no longer
                 self._window.keep(max(stalled, FEW))
             saturation = self._window.saturation()
