@@ -78,6 +78,11 @@ class Constraints:
             )
         return lowest, min(self.max_clients_per_round or num_clients, num_clients)
 
+    def steps_within(self, local_steps: float) -> int:
+        """The nearest E allowed."""
+        low, high = self.min_local_steps or 1, self.max_local_steps or MAX_STEPS
+        return int(min(max(local_steps, low), high))
+
     def met(self, time_s: ArrayLike, energy_j: ArrayLike, rounds: ArrayLike) -> NDArray[np.bool_]:
         """Where these totals respect every limit."""
         allowed = np.ones(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -38,6 +39,15 @@ class Problem:
     def data_shares(self) -> FloatArray:
         """p_k of one device of each entry of the fleet; over all devices they add up to 1."""
         return self.fleet.samples / float(self.fleet.samples @ self.fleet.count)
+
+    def digest(self, more: object = None) -> str:
+        """What tells this question, and what else is asked with it, from others; in 16 letters."""
+        digest = hashlib.sha256()
+        for name in (*QUANTITIES, "samples", "count"):
+            digest.update(np.ascontiguousarray(getattr(self.fleet, name)).tobytes())
+        rest = (self.objective, self.limits, self.target_loss, self.learning_rate, more)
+        digest.update(repr(rest).encode())
+        return digest.hexdigest()[:16]
 
     def evened(self, most: float) -> Problem:
         """The same question where no client counts for more than `most` clients on average do.

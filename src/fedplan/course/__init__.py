@@ -8,10 +8,10 @@ from fedplan.core.course import Course
 from fedplan.course.adacomm import AdaComm
 from fedplan.course.adaptive_tau import AdaptiveTau
 from fedplan.course.fedtune import FedTune
-from fedplan.course.fixed import fixed
 from fedplan.course.infocom22 import Infocom22
 from fedplan.course.online import Online
 from fedplan.course.oort import Oort
+from fedplan.course.published import fixed
 
 # Each is called with `problem`, whose fleet has the samples of every client, and with numbers of
 # its own, all of them optional.

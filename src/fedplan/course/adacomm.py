@@ -16,12 +16,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import ClassVar
 
 from fedplan.core.records import RoundRecord
-from fedplan.core.setting import Setting
-from fedplan.course.published import USUAL_STEPS, Published, Turning
+from fedplan.course.published import Published, Turning
 
 SHRINK = 0.5  # the paper's gamma
 
@@ -34,13 +32,8 @@ class AdaComm(Published):
     """
 
     name: ClassVar[str] = "adacomm"
+    usual_share: ClassVar[float] = 1.0
     interval: int = 10
-
-    @cached_property
-    def setting(self) -> Setting:
-        """K and tau0."""
-        clients = self.clients_per_round or self.num_clients
-        return self.uniform(clients, self.local_steps or USUAL_STEPS)
 
     def begin(self) -> AdaCommSteering:
         """A new training."""

@@ -26,7 +26,6 @@ import numpy as np
 
 from fedplan.core.fleet import FloatArray
 from fedplan.core.records import RoundRecord
-from fedplan.core.setting import Setting
 from fedplan.course.published import Published, Turning
 from fedplan.errors import InputError
 
@@ -44,17 +43,14 @@ class AdaptiveTau(Published):
 
     name: ClassVar[str] = "adaptive-tau"
     wants_clients: ClassVar[bool] = True
+    usual_share: ClassVar[float] = 1.0
+    usual_steps: ClassVar[int] = 1
     phi: float = 0.025
     budget: float | None = None
 
     def __post_init__(self) -> None:
         if self.problem.learning_rate is None:
             raise InputError("adaptive tau needs the learning rate. Give the problem one.")
-
-    @cached_property
-    def setting(self) -> Setting:
-        """K and one step."""
-        return self.uniform(self.clients_per_round or self.num_clients, self.local_steps or 1)
 
     @cached_property
     def costs(self) -> tuple[float, float]:
@@ -80,7 +76,7 @@ class AdaptiveTauSteering(Turning):
     def __init__(self, course: AdaptiveTau) -> None:
         super().__init__(course.setting, "One step to begin with, or what is given.")
         self._course = course
-        self._samples = course.per_client(course.problem.fleet.samples)
+        self._samples = course.problem.fleet.per_device(course.problem.fleet.samples)
 
     def tell(self, record: RoundRecord) -> None:
         """A round: its clients' rho, beta and delta, by their samples, give the next tau."""

@@ -21,8 +21,7 @@ import numpy as np
 
 from fedplan.core.fleet import FloatArray
 from fedplan.core.records import RoundRecord
-from fedplan.core.setting import Setting
-from fedplan.course.published import USUAL_STEPS, Published, Turning
+from fedplan.course.published import Published, Turning
 
 START_CLIENTS = 20  # the paper begins with M = E = 20
 GAIN = 0.01  # in accuracy, from one decision to the next
@@ -43,12 +42,10 @@ class FedTune(Published):
     name: ClassVar[str] = "fedtune"
     preferences: tuple[float, float, float, float] | None = None
 
-    @cached_property
-    def setting(self) -> Setting:
-        """K and E to begin with."""
-        return self.uniform(
-            self.clients_per_round or START_CLIENTS, self.local_steps or USUAL_STEPS
-        )
+    @property
+    def usual_clients(self) -> int:
+        """As many as the paper has, however many there are."""
+        return START_CLIENTS
 
     @cached_property
     def weights(self) -> FloatArray:

@@ -27,7 +27,7 @@ import numpy as np
 from fedplan.core.fleet import FloatArray
 from fedplan.core.records import RoundRecord
 from fedplan.core.setting import Setting
-from fedplan.course.published import USUAL_STEPS, Published, Turning
+from fedplan.course.published import Published, Turning
 from fedplan.participation import Weighted
 
 LEAST_NORM = 1e-3  # of the mean norm: with chance 0, a client's data would never count again
@@ -81,15 +81,14 @@ class Infocom22(Published):
     def drawn(self, norms: FloatArray) -> Setting:
         """The setting for these norms of the clients' gradients."""
         fleet, objective = self.problem.fleet, self.problem.objective
-        clients = self.clients_within(self.clients_per_round or self.usual_clients)
-        steps = self.steps_within(self.local_steps or USUAL_STEPS)
+        clients, steps = self.first_clients, self.first_steps
         costs = objective.of_round(
             fleet.round_times_s(steps), clients * fleet.round_energy_j(steps), clients
         )
         floor = LEAST_NORM * float(norms.mean())
         q = chances(
-            self.per_client(self.problem.data_shares), np.maximum(norms, floor),
-            self.per_client(costs), clients, self.ratio,
+            fleet.per_device(self.problem.data_shares), np.maximum(norms, floor),
+            fleet.per_device(costs), clients, self.ratio,
         )  # fmt: skip
         law = Weighted(clients_per_round=clients, chances=tuple(q.tolist()))
         return Setting(participation=law, local_steps=steps)

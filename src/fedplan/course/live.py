@@ -17,7 +17,6 @@ from fedplan.core.problem import Problem
 from fedplan.core.records import RoundRecord
 from fedplan.core.setting import RoundCost, Setting
 from fedplan.course.online import Online
-from fedplan.course.published import identity_of
 from fedplan.course.steering import OnlineSteering
 from fedplan.errors import InputError
 from fedplan.participation import Turns
@@ -92,9 +91,7 @@ class Live:
         """What training begins with."""
         if not self.guessed:
             return self._made.setting
-        limits = self.problem.limits
-        steps = max(FIRST_STEPS, limits.min_local_steps or 1)
-        steps = min(steps, limits.max_local_steps or steps)
+        steps = self.problem.limits.steps_within(FIRST_STEPS)
         return Setting(participation=self.first.setting.participation, local_steps=steps)
 
     @cached_property
@@ -102,7 +99,7 @@ class Live:
         """Of the course; another problem makes another training."""
         if not self.guessed:
             return self._made.identity
-        return identity_of(self.name, self.problem, *self.about)
+        return f"{self.name}/{self.problem.digest(self.about)}"
 
     @property
     def _made(self) -> Course:
@@ -227,7 +224,7 @@ class LiveOnline(LiveSteering):
     """The online course: groups and local steps follow the devices' costs, and who is there."""
 
     def __init__(self, live: Live) -> None:
-        grouping = live.first.first.grouping
+        grouping = live.first.first.law
         self._online = OnlineSteering(live.problem, grouping, live.setting)
         super().__init__(live, self._online)
         if live.guessed:

@@ -7,22 +7,19 @@ saturation, and local steps follow. `steering` has the rules.
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar
 
-import numpy as np
-
 from fedplan.convergence.saturation import RANGE, ROUNDS, Saturation, best_constant_steps
 from fedplan.core.constraints import MAX_STEPS
-from fedplan.core.fleet import QUANTITIES
 from fedplan.core.problem import Problem
 from fedplan.core.records import Stop
 from fedplan.core.setting import Setting
 from fedplan.course.steering import FEWEST_STEPS, HEAVIEST, OnlineSteering
 from fedplan.errors import InputError
-from fedplan.planning.turns import TurnsChoice, check_group_sizes, plan_turns
+from fedplan.participation.grouping import Grouping
+from fedplan.planning.turns import Choice, check_group_sizes, plan_turns
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -57,7 +54,7 @@ class Online:
             raise InputError("an online course trains to a target, and needs one: target_loss.")
 
     @cached_property
-    def first(self) -> TurnsChoice:
+    def first(self) -> Choice[Grouping]:
         """The groups and local steps that training begins with; limits on totals come later."""
         free = replace(self.problem, limits=self.problem.limits.ranges_only())
         chosen = plan_turns(free.evened(HEAVIEST), Saturation.within(*RANGE, rounds=ROUNDS))
@@ -68,25 +65,18 @@ class Online:
     @cached_property
     def setting(self) -> Setting:
         """What training begins with."""
-        limits, steps = self.problem.limits, self.first.prediction.local_steps
+        steps = self.first.prediction.local_steps
         if self.known is not None:
-            rate, line = self.problem.learning_rate, self.first.grouping.line()
-            wanted = best_constant_steps(self.known.saturation, rate, *line)
-            steps = max(round(min(wanted, MAX_STEPS)), limits.min_local_steps or 1)
-        steps = max(FEWEST_STEPS, steps)
-        steps = min(steps, limits.max_local_steps or steps)
-        law = replace(self.first.grouping.whole(), heaviest=HEAVIEST)
+            rate, line = self.problem.learning_rate, self.first.law.line()
+            steps = round(min(best_constant_steps(self.known.saturation, rate, *line), MAX_STEPS))
+        steps = self.problem.limits.steps_within(max(FEWEST_STEPS, steps))
+        law = replace(self.first.law.whole(), heaviest=HEAVIEST)
         return Setting(participation=law, local_steps=steps)
 
     @cached_property
     def identity(self) -> str:
         """The name, a digest of the question, and what was known beforehand, if anything was."""
-        digest, problem = hashlib.sha256(), self.problem
-        for name in (*QUANTITIES, "samples", "count"):
-            digest.update(np.ascontiguousarray(getattr(problem.fleet, name)).tobytes())
-        rest = (problem.objective, problem.limits, problem.target_loss, problem.learning_rate)
-        digest.update(repr((*rest, None)).encode())
-        question = f"{self.name}/{digest.hexdigest()[:16]}"
+        question = f"{self.name}/{self.problem.digest()}"
         if self.known is None:
             return question
         low, high = self.known.interval or (self.known.saturation,) * 2
@@ -97,7 +87,7 @@ class Online:
         given = "a usual saturation" if self.known is None else self.source
         return OnlineSteering(
             self.problem,
-            self.first.grouping,
+            self.first.law,
             self.setting,
             known=self.known,
             source=given,

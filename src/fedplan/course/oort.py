@@ -29,7 +29,7 @@ import numpy as np
 from fedplan.core.fleet import FloatArray
 from fedplan.core.records import RoundRecord
 from fedplan.core.setting import Setting
-from fedplan.course.published import USUAL_STEPS, Published, Turning
+from fedplan.course.published import Published, Turning
 from fedplan.participation import Chosen
 
 EXPLORE, DECAY = 0.9, 0.95  # share of a cohort that was never tried: the first times the second^r
@@ -64,11 +64,10 @@ class OortSteering(Turning):
     """Knows what everyone who has taken part is worth, and since when."""
 
     def __init__(self, course: Oort) -> None:
-        self._clients = course.clients_within(course.clients_per_round or course.usual_clients)
-        self._steps = course.steps_within(course.local_steps or USUAL_STEPS)
+        self._clients, self._steps = course.first_clients, course.first_steps
         fleet = course.problem.fleet
-        self._times = course.per_client(fleet.round_times_s(self._steps))
-        self._samples = course.per_client(fleet.samples)
+        self._times = fleet.per_device(fleet.round_times_s(self._steps))
+        self._samples = fleet.per_device(fleet.samples)
         self._worth = np.full(course.num_clients, np.nan)
         self._last_round = np.zeros(course.num_clients)
         self._percentile = FIRST_PERCENTILE

@@ -23,19 +23,11 @@ from fedplan.errors import InputError
 from fedplan.flower.log import LOG
 
 # Names in messages. Those of Flower's own strategies where they have one.
-LOCAL_STEPS, SERVER_ROUND, LEARNING_RATE, SEED = (
-    "local-steps",
-    "server-round",
-    "learning-rate",
-    "seed",
-)
+LOCAL_STEPS, LEARNING_RATE = "local-steps", "learning-rate"
+SERVER_ROUND, SEED = "server-round", "seed"
 NUM_EXAMPLES = "num-examples"
-STEPS_DONE, TRAIN_SECONDS, JOULES, HALFWAY = (
-    "fedplan-local-steps",
-    "fedplan-train-seconds",
-    "fedplan-joules",
-    "fedplan-halfway",
-)
+STEPS_DONE, HALFWAY = "fedplan-local-steps", "fedplan-halfway"
+TRAIN_SECONDS, JOULES = "fedplan-train-seconds", "fedplan-joules"
 SKETCH_SEED = "sketch-seed"  # where it is sent, clients are to sketch their update half-way
 WHO, NAME = "query.fedplan", "name"
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from fedplan.core.records import Observation, Status
-from fedplan.errors import InputError
+from fedplan.errors import require
 from fedplan.flower.replies import NOT_FINITE
 
 
@@ -35,17 +35,13 @@ class RoundRules:
     max_repeats: int = 3
 
     def __post_init__(self) -> None:
-        problems = []
-        if not self.deadline_s > 0:
-            problems.append(f"`deadline_s > 0` must hold, but got {self.deadline_s}.")
-        if not self.wait_s >= 0:
-            problems.append(f"`wait_s >= 0` must hold, but got {self.wait_s}.")
-        if self.min_replies is not None and self.min_replies < 1:
-            problems.append(f"`min_replies >= 1` must hold, but got {self.min_replies}.")
-        if self.max_repeats < 0:
-            problems.append(f"`max_repeats >= 0` must hold, but got {self.max_repeats}.")
-        if problems:
-            raise InputError(problems)
+        rules = {
+            "deadline_s > 0": self.deadline_s > 0,
+            "wait_s >= 0": self.wait_s >= 0,
+            "min_replies >= 1": self.min_replies is None or self.min_replies >= 1,
+            "max_repeats >= 0": self.max_repeats >= 0,
+        }
+        require(rules, **asdict(self))
 
     def needed(self, clients_per_round: int) -> int:
         """Answers that make a round of so many clients."""

@@ -23,7 +23,7 @@ from fedplan.core.problem import Problem
 from fedplan.core.records import RunRecord, Status, Stop
 from fedplan.core.setting import Setting
 from fedplan.course.live import alike
-from fedplan.errors import FedplanError, InputError, InputProblem
+from fedplan.errors import FedplanError, InputError, InputProblem, unmet
 from fedplan.flower.exchange import Clock
 from fedplan.flower.kept_study import KeptStudy
 from fedplan.flower.log import LOG
@@ -212,13 +212,12 @@ def _is_pair(value: object) -> bool:
 
 
 def _check(target_loss: float, patience: int, min_clients: int, plan: object) -> None:
-    problems = []
-    if not 0 < target_loss < math.inf:
-        problems.append(f"`target_loss > 0 and finite` must hold, but got {target_loss}.")
-    if patience < 1:
-        problems.append(f"`patience >= 1` must hold, but got {patience}.")
-    if min_clients < 1:
-        problems.append(f"`min_clients >= 1` must hold, but got {min_clients}.")
+    rules = {
+        "target_loss > 0 and finite": 0 < target_loss < math.inf,
+        "patience >= 1": patience >= 1,
+        "min_clients >= 1": min_clients >= 1,
+    }
+    problems = unmet(rules, target_loss=target_loss, patience=patience, min_clients=min_clients)
     if plan is not None and not _is_pair(plan):
         problems.append(f"plan must be (K, E), both whole and >= 1, but is {plan!r}.")
     if problems:

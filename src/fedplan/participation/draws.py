@@ -35,7 +35,7 @@ def deal(seed: int, round_: int, num_clients: int) -> IntArray:
 
 def uniforms(seed: int, round_: int, count: int) -> FloatArray:
     """Numbers of [0, 1) that pick clients by their chances."""
-    return _numbers(seed, round_, count, _COHORT)
+    return _to_unit(_bits(seed, round_, count))
 
 
 def present(seed: int, round_: int, clients: IntArray, dropout: float) -> NDArray[np.bool_]:
@@ -47,7 +47,7 @@ def present(seed: int, round_: int, clients: IntArray, dropout: float) -> NDArra
 
 def _dealt(seed: int, round_: int, num_clients: int, count: int) -> IntArray:
     """The first cards of a Fisher-Yates shuffle; only those that moved are kept."""
-    high = _bits(seed, round_, count, _COHORT) >> np.uint64(32)
+    high = _bits(seed, round_, count) >> np.uint64(32)
     places = np.arange(count, dtype=np.uint64)
     drawn = places + ((high * (np.uint64(num_clients) - places)) >> np.uint64(32))
     moved: dict[int, int] = {}
@@ -56,13 +56,9 @@ def _dealt(seed: int, round_: int, num_clients: int, count: int) -> IntArray:
     return np.array([moved[place] for place in range(count)], dtype=np.int64)
 
 
-def _numbers(seed: int, round_: int, count: int, purpose: int) -> FloatArray:
-    return _to_unit(_bits(seed, round_, count, purpose))
-
-
-def _bits(seed: int, round_: int, count: int, purpose: int) -> NDArray[np.uint64]:
+def _bits(seed: int, round_: int, count: int) -> NDArray[np.uint64]:
     steps = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(STEP)
-    return scramble(steps + np.uint64(_start(seed, round_, purpose)))
+    return scramble(steps + np.uint64(_start(seed, round_, _COHORT)))
 
 
 def _to_unit(bits: NDArray[np.uint64]) -> FloatArray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from operator import attrgetter
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from fedplan.convergence.bound import Bound
 from fedplan.core.constraints import TOTALS
 from fedplan.core.fleet import IntArray
-from fedplan.core.plan import GroupCost, LazyLaw
+from fedplan.core.plan import LazyLaw
 from fedplan.core.prediction import Prediction
 from fedplan.core.problem import Problem
 from fedplan.core.setting import Participation, Setting
@@ -20,8 +20,9 @@ from fedplan.planning.exact import minimise
 from fedplan.planning.predict import price_setting
 from fedplan.planning.rounds import Convergence
 from fedplan.planning.surface import between_neighbours, lattice
-from fedplan.planning.turns import likely_turns, plan_turns, turns_steps_range
+from fedplan.planning.turns import Choice, likely_turns, plan_turns, turns_steps_range
 
+AnyChoice = Choice[Participation | LazyLaw]
 # A client's update counts at most so many times a whole round of everyone: a larger step is
 # unstable where steps of the usual size are not far from it.
 _LOUDEST = 2.0
@@ -30,30 +31,15 @@ _FEWEST, _MOST = 3, 24  # values of K, and of E, at a time
 _FURTHEST = 100  # times the E at which computing takes as long as sending: past it, no optimum
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Choice:
-    """A law, and what training by it is expected to take; no cost is below `lower_bound`."""
-
-    law: Participation | LazyLaw
-    prediction: Prediction
-    lower_bound: float | None = None
-
-    @property
-    def groups(self) -> tuple[GroupCost, ...]:
-        """Those that take turns, where they do."""
-        return tuple(getattr(self.law, "rows", ()))
-
-
 def plan_by_law(
     problem: Problem, convergence: Convergence, law: str, *, target_gap: float = 1.0
-) -> Choice | None:
+) -> AnyChoice | None:
     """The cheapest setting of a law that meets the limits; None where none does.
 
     Of uniform sampling with a bound it is the certified optimum.
     """
     if law == Turns.law:
-        found = plan_turns(problem, convergence, target_gap=target_gap)
-        return found if found is None else Choice(law=found.grouping, prediction=found.prediction)
+        return plan_turns(problem, convergence, target_gap=target_gap)
     if law != Uniform.law or not isinstance(convergence, Bound):
         return _plan_on_lattice(problem, convergence, LAWS[law], target_gap)
     best = minimise(problem, convergence, target_gap=target_gap)
@@ -71,7 +57,8 @@ def least_by_law(
 ) -> dict[str, Prediction]:
     """The least of each limited total that the law can reach."""
     if law == Turns.law:
-        found = likely_turns(problem, convergence, target_gap=target_gap)
+        turns = likely_turns(problem, convergence, target_gap)
+        found = [choice.prediction for choice in turns]
     else:
         free = replace(problem, limits=problem.limits.ranges_only())
         ks, es = _lattices(free, convergence)
@@ -86,7 +73,7 @@ def least_by_law(
 
 def _plan_on_lattice(
     problem: Problem, convergence: Convergence, law: type[Participation], target_gap: float
-) -> Choice | None:
+) -> AnyChoice | None:
     """Two passes: a lattice of K and E in ratio, then a finer one around its best."""
     ks, es = _lattices(problem, convergence)
     best = None

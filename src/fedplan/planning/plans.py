@@ -24,7 +24,7 @@ from fedplan.core.setting import Setting
 from fedplan.errors import InputError
 from fedplan.participation import Turns, Uniform, uniform
 from fedplan.participation.rankings import remembering
-from fedplan.planning.by_law import Choice, least_by_law, plan_by_law
+from fedplan.planning.by_law import AnyChoice, least_by_law, plan_by_law
 from fedplan.planning.explain import explain_infeasible, explain_plan
 from fedplan.planning.predict import price_setting
 from fedplan.planning.rounds import Convergence
@@ -114,7 +114,7 @@ class Case(Generic[Known]):
 
     def best(
         self, problem: Problem, convergence: Convergence | None = None, law: str | None = None
-    ) -> Choice | None:
+    ) -> AnyChoice | None:
         """The cheapest setting of the law within the limits; None where none is."""
         known, law = convergence or self.convergence, law or self.law
         return plan_by_law(problem, known, law, target_gap=self.target_gap)

@@ -12,7 +12,7 @@ from fedplan.core.problem import Problem
 from fedplan.core.setting import RoundCost, Setting
 from fedplan.errors import InputError
 from fedplan.participation.uniform import Uniform, mean_round_time_s, round_energy_j
-from fedplan.planning.rounds import Convergence, expected_rounds
+from fedplan.planning.rounds import Convergence, expected_rounds, predicted
 
 
 def price_setting(
@@ -32,15 +32,7 @@ def price_setting(
     law, steps = setting.participation, setting.local_steps
     rounds = expected_rounds(convergence, problem, law, steps, target_gap=target_gap)
     cost = law.round_cost(problem, steps)
-    paid = problem.objective.of_round(cost.time_s, cost.energy_j, cost.clients)
-    return Prediction(
-        clients_per_round=setting.clients_per_round,
-        local_steps=steps,
-        expected_rounds=rounds,
-        time_s=cost.time_s * rounds,
-        energy_j=cost.energy_j * rounds,
-        cost=float(paid) * rounds,
-    )
+    return predicted(problem, cost, rounds, steps, setting.clients_per_round)
 
 
 def predict(

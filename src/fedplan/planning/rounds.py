@@ -1,11 +1,12 @@
-"""Rounds of a law: from what is known of convergence to how long training by it takes."""
+"""Rounds of a law: from what is known of convergence to what training by it takes."""
 
 from __future__ import annotations
 
 from fedplan.convergence.bound import Bound
 from fedplan.convergence.saturation import Saturation
+from fedplan.core.prediction import Prediction
 from fedplan.core.problem import Problem
-from fedplan.core.setting import Participation
+from fedplan.core.setting import Participation, RoundCost
 
 Convergence = Bound | Saturation
 
@@ -48,3 +49,18 @@ def expected_rounds(
     if participation.averaged > 1:
         return rounds_of_turns(full, participation.averaged, len(problem.fleet), noise)
     return full + noise * participation.sampling_variance(problem)
+
+
+def predicted(
+    problem: Problem, cost: RoundCost, rounds: float, local_steps: int, clients: int | None
+) -> Prediction:
+    """What so many rounds of this cost come to."""
+    paid = problem.objective.of_round(cost.time_s, cost.energy_j, cost.clients)
+    return Prediction(
+        clients_per_round=clients,
+        local_steps=local_steps,
+        expected_rounds=rounds,
+        time_s=cost.time_s * rounds,
+        energy_j=cost.energy_j * rounds,
+        cost=float(paid) * rounds,
+    )

@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -20,11 +21,13 @@ from fedplan.core.constraints import MAX_STEPS, Constraints
 from fedplan.core.fleet import QUANTITIES, Fleet
 from fedplan.core.learning_rate import LearningRate
 from fedplan.core.order import rising_order
+from fedplan.core.plan import GroupCost, LazyLaw
 from fedplan.core.prediction import Prediction
 from fedplan.core.problem import Problem
+from fedplan.core.setting import Participation
 from fedplan.errors import InputError
 from fedplan.participation.grouping import Grouper, Grouping
-from fedplan.planning.rounds import Convergence, rounds_of_turns
+from fedplan.planning.rounds import Convergence, predicted, rounds_of_turns
 from fedplan.planning.steps import best_integer_steps, steps_range
 
 _REPEATS = 4  # regroupings at most: two or three are the rule
@@ -36,12 +39,21 @@ _FOREVER, _POINTS = 10**5, 2000  # rounds that a rate is followed for, and where
 _MANY = 8192  # devices; of more, so many stand for all while steps and groups are looked for
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class TurnsChoice:
-    """Groups and local steps, and what training with them is expected to take."""
+Law = TypeVar("Law", bound=Participation | LazyLaw, covariant=True)
 
-    grouping: Grouping
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Choice(Generic[Law]):
+    """A law, and what training by it is expected to take; no cost is below `lower_bound`."""
+
+    law: Law
     prediction: Prediction
+    lower_bound: float | None = None
+
+    @property
+    def groups(self) -> tuple[GroupCost, ...]:
+        """Those that take turns, where they do."""
+        return tuple(getattr(self.law, "rows", ()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,27 +153,17 @@ def _most_turns(rate: LearningRate | None) -> int:
 
 def plan_turns(
     problem: Problem, convergence: Convergence, *, target_gap: float = 1.0
-) -> TurnsChoice | None:
+) -> Choice[Grouping] | None:
     """The cheapest groups and local steps; None where nothing meets the limits."""
-    low, high = turns_steps_range(problem.limits, convergence)
-    chosen = _unlimited(problem, convergence, target_gap, low, high)
+    chosen = _unlimited(problem, convergence, target_gap)
     if problem.limits.are_met_by(chosen.prediction):
         return chosen
     allowed = [
         choice
-        for choice in _all_choices(problem, convergence, target_gap, low, high)
+        for choice in likely_turns(problem, convergence, target_gap)
         if problem.limits.are_met_by(choice.prediction)
     ]
     return min(allowed, key=lambda choice: choice.prediction.cost, default=None)
-
-
-def likely_turns(
-    problem: Problem, convergence: Convergence, *, target_gap: float = 1.0
-) -> list[Prediction]:
-    """What training takes with every likely number of groups and of local steps."""
-    low, high = turns_steps_range(problem.limits, convergence)
-    choices = _all_choices(problem, convergence, target_gap, low, high)
-    return [choice.prediction for choice in choices]
 
 
 def turns_steps_range(limits: Constraints, convergence: Convergence) -> tuple[int, int]:
@@ -172,31 +174,28 @@ def turns_steps_range(limits: Constraints, convergence: Convergence) -> tuple[in
     return lowest, max(lowest, limits.max_local_steps or MAX_STEPS)
 
 
-def _unlimited(
-    problem: Problem, convergence: Convergence, target_gap: float, low: int, high: int
-) -> TurnsChoice:
+def _unlimited(problem: Problem, convergence: Convergence, target_gap: float) -> Choice[Grouping]:
     """The cheapest choice, limits on totals aside: steps and groups by turns, until they stay."""
+    low, high = turns_steps_range(problem.limits, convergence)
     whole, problem = problem, thinned(problem)
     fleet = problem.fleet
     balance = fleet.mean("comm_time_s") / fleet.mean("step_time_s")
     steps = int(np.clip(round(balance), low, min(high, max(low, 1000))))
-    seen: dict[int, TurnsChoice] = {}
+    seen: dict[int, Choice[Grouping]] = {}
     for _ in range(_REPEATS):
         if steps in seen:
             break
         rounds = Rounds.at(convergence, steps, target_gap)
         grouping = _cheapest(problem, steps, rounds)
-        seen[steps] = TurnsChoice(
-            grouping=grouping, prediction=_prediction(grouping, steps, rounds)
-        )
+        seen[steps] = _choice(grouping, steps, rounds)
         steps = _best_steps(convergence, *grouping.line(), low, high)
     best = min(seen.values(), key=lambda choice: choice.prediction.cost)
     if whole is problem:
         return best
-    steps, number = best.prediction.local_steps, len(best.grouping.visits)
+    steps, number = best.prediction.local_steps, len(best.law.visits)
     rounds = Rounds.at(convergence, steps, target_gap)
     grouping = Grouper(whole, steps).group(number) or _cheapest(whole, steps, rounds)
-    return TurnsChoice(grouping=grouping, prediction=_prediction(grouping, steps, rounds))
+    return _choice(grouping, steps, rounds)
 
 
 def thinned(problem: Problem) -> Problem:
@@ -239,27 +238,21 @@ def _best_steps(
     )
 
 
-def _all_choices(
-    problem: Problem, convergence: Convergence, target_gap: float, low: int, high: int
-) -> Iterator[TurnsChoice]:
+def likely_turns(
+    problem: Problem, convergence: Convergence, target_gap: float
+) -> Iterator[Choice[Grouping]]:
     """Choices over a ladder of steps and every likely number of groups."""
+    low, high = turns_steps_range(problem.limits, convergence)
     balance = problem.fleet.mean("comm_time_s") / problem.fleet.mean("step_time_s")
     furthest = int(np.clip(100 * max(balance, 10.0), low, high))
     ladder = np.unique(np.rint(np.geomspace(low, furthest, _STEPS_TRIED)).astype(int))
     for steps in ladder.tolist():
         rounds = Rounds.at(convergence, steps, target_gap)
         for grouping in _groupings(problem, steps, rounds):
-            yield TurnsChoice(grouping=grouping, prediction=_prediction(grouping, steps, rounds))
+            yield _choice(grouping, steps, rounds)
 
 
-def _prediction(grouping: Grouping, steps: int, known: Rounds) -> Prediction:
-    rounds, cost = known.of(grouping), grouping.round_cost
-    paid = grouping.problem.objective.of_round(cost.time_s, cost.energy_j, cost.clients)
-    return Prediction(
-        clients_per_round=None,
-        local_steps=steps,
-        expected_rounds=rounds,
-        time_s=cost.time_s * rounds,
-        energy_j=cost.energy_j * rounds,
-        cost=float(paid) * rounds,
-    )
+def _choice(grouping: Grouping, steps: int, known: Rounds) -> Choice[Grouping]:
+    rounds = known.of(grouping)
+    prediction = predicted(grouping.problem, grouping.round_cost, rounds, steps, clients=None)
+    return Choice(law=grouping, prediction=prediction)
