@@ -33,7 +33,7 @@ def test_local_steps_settle_where_they_cost_least():
     """With saturation s, E = sqrt(s c_m / c_p), from whichever side."""
     for saturation in (5.0, 400.0):
         course = Online(problem=problem_of())
-        per_step, per_round = course.first.grouping.line()
+        per_step, per_round = course.first.law.line()
         best = (saturation * per_round / per_step) ** 0.5
         steering, asked = follow(
             course,

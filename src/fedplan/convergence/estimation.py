@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from numbers import Integral
-from typing import Any, Literal, overload
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
@@ -33,6 +33,7 @@ from fedplan.notebook import Shown
 from fedplan.words import interval_in_words
 
 Method = Literal["joint", "pairwise"]
+Known = TypeVar("Known", bound=Bound | Saturation)
 
 # Belsley, Kuh and Welsch: above 30 a column of the design is all but a mixture of the others.
 MAX_CONDITION = 30.0
@@ -110,17 +111,9 @@ class Estimate(Shown):
         return constraints
 
 
-@overload
 def what_is_known(
-    known: Bound | Estimate, constraints: Constraints | None
-) -> tuple[Bound, tuple[Bound, ...], Constraints]: ...
-@overload
-def what_is_known(
-    known: Bound | Estimate | Saturation, constraints: Constraints | None
-) -> tuple[Bound | Saturation, tuple[Bound, ...], Constraints]: ...
-def what_is_known(
-    known: Bound | Estimate | Saturation, constraints: Constraints | None
-) -> tuple[Bound | Saturation, tuple[Bound, ...], Constraints]:
+    known: Known | Estimate, constraints: Constraints | None
+) -> tuple[Known | Bound, tuple[Bound, ...], Constraints]:
     """What to predict with, the bounds to be robust over, and the constraints to plan under.
 
     An estimate stands for all three: its bound, its plausible bounds, and no (K, E) out of reach.

@@ -109,14 +109,12 @@ class Prices:
         costs = ("per_hour", "per_kwh", "per_client_round", "per_mb", "co2_g_per_kwh")
         if not problems and not any(given[name] for name in costs):
             problems.append("at least one price must be > 0. Give, say, per_hour and per_kwh.")
-        for price, amount in (
-            ("per_mb", "mb_per_client_round"),
-            ("per_kg_co2", "co2_g_per_kwh"),
-        ):
-            if given[price] and not given[amount]:
-                problems.append(
-                    f"{price}={given[price]} has nothing to multiply. Give {amount} too."
-                )
+        pairs = {"per_mb": "mb_per_client_round", "per_kg_co2": "co2_g_per_kwh"}
+        problems += [
+            f"{price}={given[price]} has nothing to multiply. Give {amount} too."
+            for price, amount in pairs.items()
+            if given[price] and not given[amount]
+        ]
         if problems:
             raise InputError(problems)
 

@@ -140,10 +140,8 @@ class Plan(Shown):
                 yield "groups", in_words(len(self.groups))
             else:
                 yield "clients_per_round", in_words(found.clients_per_round)
-            yield "local_steps", in_words(found.local_steps)
-            yield "expected_rounds", in_words(found.expected_rounds)
-            yield "time_s", in_words(found.time_s)
-            yield "energy_j", in_words(found.energy_j)
+            for name in ("local_steps", "expected_rounds", "time_s", "energy_j"):
+                yield name, in_words(getattr(found, name))
             yield "cost", f"{in_words(found.cost)} {self.unit}"
         yield "status", f"{self.status} ({self.method})"
         yield "why", self.message

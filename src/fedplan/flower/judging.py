@@ -4,26 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from flwr.app import ArrayRecord, ConfigRecord
 
+from fedplan.core.records import RoundRecord
 from fedplan.flower.models import Models, Weights, to_record
 from fedplan.flower.replies import SERVER_ROUND, Evaluated, Rejected
 from fedplan.flower.rounds import Rounds
 from fedplan.flower.rules import FailedRound
 
 Evaluate = Callable[[int, ArrayRecord], tuple[float, float | None]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
-    """Loss and accuracy of the model that is judged, and the loss of the last one alone."""
-
-    loss: float
-    accuracy: float | None
-    model_loss: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -35,20 +27,20 @@ class Judge:
     config: ConfigRecord
     metrics: tuple[str, str]
 
-    def judge(self, models: Models, round_: int, *, both: bool) -> Verdict:
-        """The better of the average and the last model, which is looked at as often as simulated.
+    def judged(self, record: RoundRecord, models: Models, *, both: bool) -> RoundRecord:
+        """The round with the better of the average and the last model after it.
 
-        Where clients evaluate, which takes a round trip, the average alone is judged.
+        The last one is looked at as often as simulated. Where clients evaluate, which takes a round
+        trip, the average alone is judged.
         """
-        loss, accuracy = self._measure(models.average(), round_)
-        if models.averaged == 1 or self.evaluate is None:
-            return Verdict(loss=loss, accuracy=accuracy)
-        if not both and round_ % models.averaged:
-            return Verdict(loss=loss, accuracy=accuracy)
-        last_loss, last_accuracy = self._measure(models.weights, round_)
-        if last_loss < loss:
-            return Verdict(loss=last_loss, accuracy=last_accuracy, model_loss=last_loss)
-        return Verdict(loss=loss, accuracy=accuracy, model_loss=last_loss)
+        loss, accuracy = self._measure(models.average(), record.round)
+        last_loss = None
+        looks = both or record.round % models.averaged == 0
+        if models.averaged > 1 and self.evaluate is not None and looks:
+            last_loss, last_accuracy = self._measure(models.weights, record.round)
+            if last_loss < loss:
+                loss, accuracy = last_loss, last_accuracy
+        return replace(record, loss=loss, accuracy=accuracy, model_loss=last_loss)
 
     def _measure(self, weights: Weights, round_: int) -> tuple[float, float | None]:
         if not all(np.isfinite(value).all() for value in weights.values()):

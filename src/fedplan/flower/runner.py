@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 from flwr.app import ArrayRecord, ConfigRecord
 from flwr.serverapp import Grid
@@ -128,7 +128,7 @@ class FlowerRunner:
         if state is None:
             state = State(rounds=(), models=(Layout(self._initial_for(seed)).arrays,))
         training = _Training(job, stop, state, self._samples)
-        ended = training.run.until(stop) if training.rounds else None
+        ended = training.ended("unfinished").until(stop) if training.rounds else None
         if ended is None:
             ended = self._go_on(training)
         last = ended.rounds[-1] if ended.rounds else None
@@ -179,8 +179,7 @@ class FlowerRunner:
             )
             made = Made(record=record, weights=models.weights, metrics={})
         both = training.spend(made.record)
-        verdict = self._judge.judge(models, round_, both=both)
-        return replace(made, record=replace(made.record, **asdict(verdict))), models
+        return replace(made, record=self._judge.judged(made.record, models, both=both)), models
 
     def _keep(self, training: _Training, made: Made) -> None:
         record = made.record
@@ -225,11 +224,6 @@ class _Training:
             self.ledger.hear(record.observations)
             self.steering.tell(record)
         self._told = len(self.steering.decisions) if self.rounds else 0
-
-    @property
-    def run(self) -> RunRecord:
-        """The run as it stands."""
-        return self.ended("unfinished")
 
     @property
     def next_round(self) -> int:

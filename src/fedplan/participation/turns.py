@@ -9,7 +9,7 @@ pays L.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
@@ -112,7 +112,7 @@ class Turns:
         reach = self.cycle
         while reach < since:
             reach *= 2
-        return _order(self.visits, self.earned, reach)[since - 1]
+        return order_of_turns(self.visits, reach, self.earned)[since - 1]
 
     def cohort(self, samples: FloatArray, seed: int, round_: int) -> Cohort:  # noqa: ARG002
         """Who trains in this round: a whole group, the same for every seed."""
@@ -125,7 +125,12 @@ class Turns:
 
     def round_cost(self, problem: Problem, local_steps: float) -> RoundCost:
         """The mean over a cycle, exact: a round takes its group's slowest and all its joules."""
-        return cost_of_turns(self.group_costs(problem, local_steps))
+        rows = self.group_costs(problem, local_steps)
+        return RoundCost(
+            time_s=math.fsum(row.frequency * row.time_s for row in rows),
+            energy_j=math.fsum(row.frequency * row.energy_j for row in rows),
+            clients=math.fsum(row.frequency * row.clients for row in rows),
+        )
 
     def group_costs(self, problem: Problem, local_steps: float) -> tuple[GroupCost, ...]:
         """What a round of each group takes."""
@@ -156,7 +161,7 @@ class Turns:
         """That of the client with the most data for the turns that its group has."""
         if self.heaviest is not None:
             problem = problem.evened(self.heaviest)
-        p = np.repeat(problem.data_shares, problem.fleet.count)
+        p = problem.fleet.per_device(problem.data_shares)
         most = [float(p[list(group)].max()) for group in self.groups]
         return max(share / often for share, often in zip(most, self.frequencies, strict=True))
 
@@ -189,28 +194,16 @@ class Turns:
         return earned
 
 
-def cost_of_turns(rows: Sequence[GroupCost]) -> RoundCost:
-    """What a round takes on average where groups of these costs take turns."""
-    return RoundCost(
-        time_s=math.fsum(row.frequency * row.time_s for row in rows),
-        energy_j=math.fsum(row.frequency * row.energy_j for row in rows),
-        clients=math.fsum(row.frequency * row.clients for row in rows),
-    )
-
-
-def order_of_turns(visits: tuple[int, ...], rounds: int) -> tuple[int, ...]:
-    """Which group trains in each of the first rounds.
+@lru_cache(maxsize=64)
+def order_of_turns(
+    visits: tuple[int, ...], rounds: int, earned: tuple[int, ...] = ()
+) -> tuple[int, ...]:
+    """Which group trains in each of so many rounds, from these credits on.
 
     >>> order_of_turns((2, 1), 6)
     (0, 1, 0, 0, 1, 0)
     """
-    return _order(visits, (), rounds)
-
-
-@lru_cache(maxsize=64)
-def _order(visits: tuple[int, ...], earned: tuple[int, ...], length: int) -> tuple[int, ...]:
-    """The groups of so many rounds, from these credits on."""
-    return tuple(islice(_turns(visits, earned), length))
+    return tuple(islice(_turns(visits, earned), rounds))
 
 
 def _turns(visits: tuple[int, ...], earned: tuple[int, ...]) -> Iterator[int]:
