@@ -124,11 +124,11 @@ class RoundRecord:
     """
 
     round: int
-    loss: float | None
-    accuracy: float | None
-    cohort: tuple[int, ...]
-    seconds: float
-    joules: float
+    loss: float | None = None
+    accuracy: float | None = None
+    cohort: tuple[int, ...] = ()
+    seconds: float = 0.0
+    joules: float = 0.0
     shares: tuple[float, ...] = ()
     model_loss: float | None = None
     setting: Setting | None = None
@@ -146,7 +146,7 @@ class RunRecord(Shown):
     identity : of the course that steered it, its name first; empty where it kept to its setting.
     decisions : what the course settled on as it went.
 
-    >>> start = RoundRecord(round=0, loss=2.0, accuracy=0.1, cohort=(), seconds=0.0, joules=0.0)
+    >>> start = RoundRecord(round=0, loss=2.0, accuracy=0.1)
     >>> first = RoundRecord(round=1, loss=1.0, accuracy=0.5, cohort=(3,), seconds=2.5, joules=4.0)
     >>> from fedplan.participation import uniform
     >>> run = RunRecord(setting=uniform(1, 5), seed=0, status="target", rounds=(start, first))

@@ -1,4 +1,4 @@
-"""What the published courses share: how they begin, what they are found again by, how they turn."""
+"""What the published courses share: how they begin and turn; and the one that never turns."""
 
 from __future__ import annotations
 

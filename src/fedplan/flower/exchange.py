@@ -121,8 +121,8 @@ class Post:
         try:
             return reading.result(timeout=0 if begun else PATIENCE_S)
         except TimeoutError:
-            if reading.done():  # it was the reading that timed out
-                raise
+            if reading.done():  # just now, or it was the reading that timed out
+                return reading.result()
             self._reading[sent.message_id] = reading
             return None
 

@@ -88,8 +88,6 @@ class Rounds:
                 self.checks.drop_sketch(cohort[place], "it is far longer than the whole update")
         record = RoundRecord(
             round=turn.round,
-            loss=None,
-            accuracy=None,
             cohort=cohort,
             shares=shares,
             setting=turn.setting,

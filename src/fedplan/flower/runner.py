@@ -174,10 +174,7 @@ class FlowerRunner:
             made = self._rounds.make(turn, training.ledger)
             models = models.after(round_, made.weights, setting.participation.averaged)
         else:
-            record = RoundRecord(
-                round=0, loss=None, accuracy=None, cohort=(), seconds=0.0, joules=0.0
-            )
-            made = Made(record=record, weights=models.weights, metrics={})
+            made = Made(record=RoundRecord(round=0), weights=models.weights, metrics={})
         both = training.spend(made.record)
         return replace(made, record=self._judge.judged(made.record, models, both=both)), models
 

@@ -51,23 +51,17 @@ class Grouping:
     @cached_property
     def rows(self) -> tuple[GroupCost, ...]:
         """What a round of each group takes."""
-        columns = (
-            np.diff(self.ends).tolist(),
-            self.ranked.shares(self.ends).tolist(),
-            self._frequencies.tolist(),
-            *(each.tolist() for each in self.ranked.seconds_and_joules(self.ends)),
-        )
-        return tuple(
-            GroupCost.of(
-                self.problem.objective,
-                clients=clients,
-                data_share=share,
-                frequency=frequency,
-                time_s=seconds,
-                energy_j=joules,
-            )
-            for clients, share, frequency, seconds, joules in zip(*columns, strict=True)
-        )
+        seconds, joules = self.ranked.seconds_and_joules(self.ends)
+        columns = {
+            "clients": np.diff(self.ends),
+            "data_share": self.ranked.shares(self.ends),
+            "frequency": self._frequencies,
+            "time_s": seconds,
+            "energy_j": joules,
+        }
+        rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+        named = (dict(zip(columns, row, strict=True)) for row in rows)
+        return tuple(GroupCost.of(self.problem.objective, **row) for row in named)
 
     @cached_property
     def round_cost(self) -> RoundCost:
@@ -82,11 +76,10 @@ class Grouping:
 
     def line(self) -> tuple[float, float]:
         """What a local step and a round cost, with the devices that are slowest at this E."""
-        often, rates = self._frequencies, self.problem.objective
+        often, objective = self._frequencies, self.problem.objective
         (step_s, comm_s), (step_j, comm_j) = self.ranked.parts(self.ends)
-        per_step = rates.per_second * step_s + rates.per_joule * step_j
-        per_round = rates.per_second * comm_s + rates.per_joule * comm_j
-        per_round = per_round + rates.per_client_round * np.diff(self.ends)
+        per_step = objective.of_round(step_s, step_j, 0.0)
+        per_round = objective.of_round(comm_s, comm_j, np.diff(self.ends))
         return float(often @ per_step), float(often @ per_round)
 
     def whole(self) -> Turns:
@@ -127,11 +120,9 @@ class Grouper:
 
         Where a limit on clients at once leaves no such cut, groups may hold less.
         """
-        ends = None
-        for least in (LEAST_DATA / num_groups, 0.0):
-            ends = self._cut(num_groups, least)
-            if ends is not None:
-                break
+        ends = self._cut(num_groups, LEAST_DATA / num_groups)
+        if ends is None:
+            ends = self._cut(num_groups, least=0.0)
         if ends is None:
             return None
         return Grouping(
@@ -239,9 +230,7 @@ class Ranked:
         slowest = self._times[self._entry(np.maximum(end - 1, 0))]
         joules = self._up_to(end, self._energy, self._joules)
         used = joules - self._up_to(start, self._energy, self._joules)
-        rates = self._objective
-        cost = rates.per_second * slowest + rates.per_joule * used
-        cost = cost + rates.per_client_round * (end - start)
+        cost = self._objective.of_round(slowest, used, end - start)
         return np.asarray((self.mass(end) - self.mass(start)) * cost)
 
     def shares(self, ends: IntArray) -> FloatArray:

@@ -130,10 +130,8 @@ def _assumed(convergence: Saturation, regret: float | None) -> str:
         f"Rounds are in proportion to the {plain(2 * convergence.rounds)} that all clients are "
         f"assumed to need with {plain(convergence.saturation)} local steps."
     )
-    if convergence.interval is None or regret is None:
-        return words
-    low, high = convergence.interval
-    if low == high:
+    low, high = convergence.interval or (0.0, 0.0)
+    if low == high or regret is None:
         return words
     return (
         f"{words} Nothing was measured: the steps suit a saturation from {plain(low)} to "
@@ -150,12 +148,8 @@ def _hold(name: str, given: Constraints) -> str:
 def _extrapolation(prediction: Prediction, piloted: Piloted) -> str:
     """Where the plan is outside what was piloted, and the fit is extrapolated."""
     outside = []
-    for value, (low, high), what in zip(
-        prediction.pair,
-        piloted,
-        ("clients per round", "local steps"),
-        strict=True,
-    ):
+    names = ("clients per round", "local steps")
+    for value, (low, high), what in zip(prediction.pair, piloted, names, strict=True):
         if not low <= value <= high:
             side = "fewer" if value < low else "more"
             ends = f"{low:,}" if low == high else f"{low:,} to {high:,}"
