@@ -7,7 +7,7 @@ import pytest
 from fedplan.core.fleet import Fleet
 from fedplan.core.records import Observation
 from fedplan.profiling import fleet_of, observed_costs
-from fedplan.profiling.ledger import Ledger, drifted
+from fedplan.profiling.observed import Ledger, drifted
 
 
 def observe(client, steps, train, trip, joules=None, problem=""):

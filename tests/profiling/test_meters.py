@@ -241,7 +241,7 @@ def test_a_plugs_file_is_integrated_while_it_grows(tmp_path, iso):
 
 
 def test_trapezoids_between_readings(tmp_path):
-    from fedplan.profiling.plug import integrate, read_power
+    from fedplan.profiling.meters import integrate, read_power
 
     path = tmp_path / "plug.csv"
     path.write_text("timestamp,watts\n110,20\n100,10\n120,0\n")
@@ -255,7 +255,7 @@ def test_trapezoids_between_readings(tmp_path):
 
 
 def test_a_plugs_file_that_ends_too_early_is_waited_for_and_refused(tmp_path):
-    from fedplan.profiling.plug import PlugMeter
+    from fedplan.profiling.meters import PlugMeter
 
     path = tmp_path / "plug.csv"
     path.write_text(f"timestamp,watts\n{time.time() - 60},7\n{time.time()},7\n")

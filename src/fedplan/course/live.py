@@ -21,7 +21,7 @@ from fedplan.course.steering import OnlineSteering
 from fedplan.errors import InputError
 from fedplan.participation import Turns
 from fedplan.participation.grouping import RAREST, Grouper, Grouping
-from fedplan.profiling.ledger import Ledger
+from fedplan.profiling.observed import Ledger
 
 FIRST_STEPS = 10  # where nothing is known of the devices
 DRIFT = 0.1  # groups that cost more than the best by this share are made anew

@@ -22,8 +22,7 @@ from fedplan.figures.save import SUFFIXES, check_path, draw_print, draw_screen, 
 from fedplan.figures.spec import Figure, Panel, alone
 from fedplan.figures.study import study_figure_data
 from fedplan.figures.sweep import sweep_figure_data
-from fedplan.figures.turn_bills import TurnBill
-from fedplan.figures.turns import plan_turns_data, turns_figure_data
+from fedplan.figures.turns import TurnBill, plan_turns_data, turns_figure_data
 
 __all__ = [
     "SUFFIXES",

@@ -12,8 +12,7 @@ from fedplan.figures.axes import count_axis
 from fedplan.figures.losses import ROUND, changes, loss_panel, over_cost, seed_lines
 from fedplan.figures.spec import Figure, Line, Panel
 from fedplan.figures.style import BLUE, PALE
-from fedplan.figures.turn_bills import TurnBill, bill_panels
-from fedplan.figures.turns import turns_figure_data
+from fedplan.figures.turns import TurnBill, bill_panels, turns_figure_data
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

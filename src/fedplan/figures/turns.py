@@ -1,18 +1,28 @@
-"""Who trains when: groups of devices that take turns, beside uniform sampling in the same time."""
+"""Who trains when, in groups that take turns or uniformly, and what each way costs."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import textwrap
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from fedplan.errors import InputError
 from fedplan.figures.axes import bar_axis
 from fedplan.figures.spec import Boxes, Categories, Figure, Line, Panel, Texts, bars
-from fedplan.figures.style import GREY, group_colours
-from fedplan.figures.turn_bills import TurnBill, bill_panels, broken
+from fedplan.figures.style import BLUE, GREY, PALE, group_colours
 from fedplan.participation.turns import order_of_turns
-from fedplan.words import NO_UNIT, Unit, quantity, seconds, time_unit
+from fedplan.words import (
+    NO_UNIT,
+    Unit,
+    energy_unit,
+    number,
+    quantity,
+    ratio_label,
+    seconds,
+    time_unit,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,10 +31,45 @@ if TYPE_CHECKING:
     from fedplan.core.plan import GroupCost, Plan
 
 MOST_ROUNDS, _FEWER_ROUNDS = 60, 24  # of the timeline, and on a phone: more cannot be told apart
-_ROOM = 1.55  # times the longest bar: the axis leaves room for what is written at its end
+# Times the longest bar: the axis leaves room for what is written at its end.
+_ROOM, _BILL_ROOM = 1.55, 2.1
+_NARROW = 16  # letters of a line that leave room for bars on a phone
 _MOST_NAMED = 20  # groups that each have a name beside their row; of more, some have
 _THICK = 0.74
 _PERCENT = Unit(name="%", size=0.01)
+
+
+class _Totals(Protocol):
+    """What anything cost: seconds, joules, and both in the objective's unit."""
+
+    @property
+    def time_s(self) -> float: ...
+    @property
+    def energy_j(self) -> float: ...
+    @property
+    def cost(self) -> float: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnBill:
+    """What training to the target takes in one way, in expected rounds and in total."""
+
+    name: str
+    rounds: float
+    time_s: float
+    energy_j: float
+    cost: float
+
+    @classmethod
+    def of(cls, name: str, rounds: float, totals: _Totals) -> TurnBill:
+        """The bill of what cost this much."""
+        return cls(
+            name=name,
+            rounds=rounds,
+            time_s=totals.time_s,
+            energy_j=totals.energy_j,
+            cost=totals.cost,
+        )
 
 
 def turns_figure_data(
@@ -61,7 +106,7 @@ def turns_figure_data(
     if not all(0 <= group < len(groups) for group in order):
         raise InputError(f"order must name groups 0 to {len(groups) - 1}, but got {max(order)}.")
     ranked = sorted(range(len(groups)), key=lambda group: groups[group].time_s)
-    rows = _rows(len(groups), broken(bills[1].name, narrow=narrow))
+    rows = _rows(len(groups), _broken(bills[1].name, narrow=narrow))
     row_of = {group: row for row, group in enumerate(ranked)}
     fastest_first = [groups[group] for group in ranked]
     places = [row_of[group] for group in order[: _FEWER_ROUNDS if narrow else MOST_ROUNDS]]
@@ -211,3 +256,57 @@ def _sizes(groups: Sequence[GroupCost], rows: Categories, what: str) -> Panel:
         shares_y=True,
         height=_height(rows),
     )
+
+
+def bill_panels(bills: Sequence[TurnBill], unit: str, *, narrow: bool = False) -> tuple[Panel, ...]:
+    """Time, energy and cost to the target, a bar for each way; no energy where there is none.
+
+    narrow : each panel is to stand alone, with room for names of several lines.
+    """
+    names = tuple(
+        f"{_broken(bill.name, narrow=narrow)}\n{number(bill.rounds)} rounds" for bill in bills
+    )
+    first, rows = bills[0], Categories(names=names)
+    columns: list[tuple[str, Unit, list[float]]] = [
+        ("time to target", time_unit(first.time_s), [bill.time_s for bill in bills]),
+        ("energy to target", energy_unit(first.energy_j), [bill.energy_j for bill in bills]),
+        ("cost", Unit(name=unit, size=1.0), [bill.cost for bill in bills]),
+    ]
+    tall = max(0.4, 0.19 * max(name.count("\n") + 1 for name in names))  # inches of a name
+    height = (0.6 + 0.7 * len(bills)) if narrow else 1.0 + tall * len(bills)
+    at = np.arange(len(bills), dtype=np.float64)
+    panels: list[Panel] = []
+    for name, of, values in columns:
+        if name == "energy to target" and not any(values):
+            continue
+        # A unit of cost may be words: it stands at the axis alone.
+        texts = [number(value) if name == "cost" else quantity(value, of) for value in values]
+        if best := values[0]:
+            texts[1:] = [
+                f"{text}  ({ratio_label(value / best)})"
+                for text, value in zip(texts[1:], values[1:], strict=True)
+            ]
+        words = tuple(f"{bill.name}: {text}" for bill, text in zip(bills, texts, strict=True))
+        ends, colours = np.array(values), (BLUE, *[PALE] * (len(bills) - 1))
+        panels.append(
+            Panel(
+                name="bill",
+                x=bar_axis(name, _BILL_ROOM * max(values), of),
+                y=rows,
+                parts=(
+                    bars(at, ends, colours=colours, hover=words),
+                    Texts(x=ends, y=at, texts=tuple(texts)),
+                ),
+                shares_y=bool(panels) and not narrow,
+                height=height,
+                words="; ".join(words),
+            )
+        )
+    return tuple(panels)
+
+
+def _broken(name: str, *, narrow: bool = False) -> str:
+    """A name on several lines: what is in brackets on one of its own, or none of them long."""
+    if narrow:
+        return "\n".join(textwrap.wrap(name, _NARROW))
+    return name.replace(" (", "\n(")

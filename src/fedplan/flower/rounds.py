@@ -31,7 +31,7 @@ from fedplan.flower.sketching import Sketcher
 from fedplan.participation import Uniform
 from fedplan.participation.draws import pick
 from fedplan.participation.grouping import RAREST
-from fedplan.profiling.ledger import Ledger
+from fedplan.profiling.observed import Ledger
 
 AWAY = "it is not there"
 

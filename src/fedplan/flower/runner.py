@@ -31,7 +31,7 @@ from fedplan.flower.roster import Roster
 from fedplan.flower.rounds import Made, Rounds, Turn
 from fedplan.flower.rules import FailedRound, RoundRules, Silence
 from fedplan.flower.sketching import Sketcher
-from fedplan.profiling.ledger import Ledger
+from fedplan.profiling.observed import Ledger
 from fedplan.simulation import Job
 
 Report = Callable[[Job, Made], None]

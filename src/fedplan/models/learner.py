@@ -30,7 +30,6 @@ class Learner(Protocol):
 
     def initial(self, seed: int) -> FloatArray:
         """The weights before training, the same for the same seed."""
-        ...
 
     def train_round(
         self,
@@ -50,19 +49,15 @@ class Learner(Protocol):
         client) alone. Where `halfway` is given, it is set to what `weights` would have become if
         every client had stopped after local_steps // 2 steps.
         """
-        ...
 
     def samples(self, rows: IntArray | None = None) -> Any:
         """The training samples, or these rows of them, laid out for `evaluate`."""
-        ...
 
     def test_samples(self) -> Any | None:
         """Samples no client trains on, laid out for `evaluate`; None where there are none."""
-        ...
 
     def evaluate(self, weights: FloatArray, samples: Any) -> tuple[float, float]:
         """Mean loss and accuracy over these samples."""
-        ...
 
 
 def stratified_rows(labels: IntArray, count: int) -> IntArray:

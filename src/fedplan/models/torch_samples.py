@@ -20,11 +20,9 @@ class Dataset(Protocol):
 
     def __len__(self) -> int:
         """Number of samples."""
-        ...
 
     def __getitem__(self, index: int, /) -> Any:
         """One pair."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,20 +1,23 @@
-"""Costs of devices from the rounds they took part in: seconds and joules of steps and the rest."""
+"""What devices cost, from the rounds they took part in; a ledger has it of every client so far."""
 
 from __future__ import annotations
 
 import statistics
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from fedplan.core.fleet import QUANTITIES, Fleet
+import numpy as np
+
+from fedplan.core.fleet import QUANTITIES, Fleet, FloatArray
 from fedplan.core.records import Observation
 from fedplan.errors import FedplanError
-from fedplan.profiling.regression import UNSEEN_FIXED_PART, Measured, fit_line, median_of
+from fedplan.profiling.regression import UNSEEN_FIXED_PART, Measured, exactly, fit_line, median_of
 
 MOST_SECONDS = 1e7  # of one round; nobody waits a third of a year for a client
 MOST_JOULES = 1e10
 MOST_STEPS = 10**9
+RECENT, FEWEST = 8, 3  # observations by which it is judged what a client costs now
 SHORTEST_S = 1e-9  # of a step: a fleet has no device that takes no time at all
 
 
@@ -179,3 +182,105 @@ def _by_step(points: Sequence[tuple[int, float]]) -> tuple[Measured, Measured]:
         high=max(longest.high, longest.value * (1 + UNSEEN_FIXED_PART)),
     )
     return step.times(1 / most), Measured(value=0.0, low=0.0, high=longest.value * unseen)
+
+
+class Ledger:
+    """Hears of every observation, in order; the same rounds make the same ledger.
+
+    samples : of each client, where that is known beforehand.
+    """
+
+    def __init__(self, samples: Sequence[float] = ()) -> None:
+        self._samples = dict(enumerate(samples))
+        # Of each number of local steps the last ones: lines need several, and old ones are stale.
+        self._seen: dict[int, dict[int, deque[Observation]]] = defaultdict(dict)
+        self._last: dict[int, deque[Observation]] = {}
+
+    def hear(self, observations: Iterable[Observation]) -> None:
+        """What the clients of one more round did."""
+        for one in observations:
+            if one.examples is not None:
+                self._samples[one.client] = one.examples
+            if not one.problem:
+                by_steps = self._seen[one.client]
+                by_steps.setdefault(one.local_steps, deque(maxlen=RECENT)).append(one)
+                self._last.setdefault(one.client, deque(maxlen=RECENT)).append(one)
+
+    def samples(self, num_clients: int) -> FloatArray:
+        """Of every client; those that have not said are taken for the mean of those that have."""
+        mean = statistics.fmean(self._samples.values()) if self._samples else 1.0
+        return np.array([self._samples.get(client, mean) for client in range(num_clients)])
+
+    def steps_seen(self, client: int) -> int:
+        """With how many different numbers of local steps a client has been seen."""
+        return len(self._seen.get(client, ()))
+
+    def fleet(self, num_clients: int, known: Fleet | None = None) -> Fleet | None:
+        """What every client's device costs now; None while nothing is known of any.
+
+        known : their costs by an earlier measurement. They count until a client has been seen with
+            two numbers of local steps, which tell a step from what a round takes besides.
+        """
+        costs = {} if known is None else _as_costs(known)
+        seen = (
+            one for by_steps in self._seen.values() for each in by_steps.values() for one in each
+        )
+        costs |= {
+            client: one
+            for client, one in observed_costs(seen).devices.items()
+            if client not in costs or self.steps_seen(client) > 1
+        }
+        if not costs:
+            return None
+        recent = (one for each in self._last.values() for one in each)
+        found = fleet_of(drifted(costs, recent), [str(client) for client in range(num_clients)])
+        return found.with_samples(self.samples(num_clients))
+
+
+def drifted(
+    costs: Mapping[int, DeviceCosts], observations: Iterable[Observation]
+) -> dict[int, DeviceCosts]:
+    """The costs now, by client, from what was observed since, in its order.
+
+    Training has one E, which alone does not tell steps from what is fixed; the ratio to what was
+    measured with two needs not.
+    """
+    recent: dict[int, list[tuple[int, float, float]]] = {client: [] for client in costs}
+    for one in observations:
+        train_s, trip_s = one.train_seconds, one.round_trip_seconds
+        if not one.problem and one.client in recent and train_s is not None and trip_s is not None:
+            recent[one.client].append((one.local_steps, train_s, trip_s - train_s))
+    return {client: _changed(known, recent[client][-RECENT:]) for client, known in costs.items()}
+
+
+def _changed(known: DeviceCosts, recent: Sequence[tuple[int, float, float]]) -> DeviceCosts:
+    if len(recent) < FEWEST:
+        return known
+    step, fixed = known.step_time_s.value, known.fixed_time_s.value
+    training = _ratio([(train_s, fixed + step * steps) for steps, train_s, _ in recent])
+    exchange = _ratio([(exchange_s, known.exchange_s.value) for _, _, exchange_s in recent])
+    return replace(
+        known,
+        step_time_s=known.step_time_s.times(training),
+        fixed_time_s=known.fixed_time_s.times(training),
+        exchange_s=known.exchange_s.times(exchange),
+    )
+
+
+def _ratio(pairs: Sequence[tuple[float, float]]) -> float:
+    return statistics.median(new / old if old > 0 else 1.0 for new, old in pairs)
+
+
+def _as_costs(fleet: Fleet) -> dict[int, DeviceCosts]:
+    """The devices of a fleet, as if measured exactly."""
+    return {
+        client: DeviceCosts(
+            step_time_s=exactly(float(fleet.step_time_s[client])),
+            exchange_s=exactly(float(fleet.comm_time_s[client])),
+            fixed_time_s=exactly(0.0),
+            step_energy_j=exactly(float(fleet.step_energy_j[client])),
+            comm_energy_j=exactly(float(fleet.comm_energy_j[client])),
+            num_observations=0,
+        )
+        for client in range(len(fleet))
+    }

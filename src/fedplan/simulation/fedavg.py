@@ -123,7 +123,8 @@ class Simulator:
         """Train from the learner's first weights, as the course steers, until `stop` says so."""
         check_run(course.setting, stop, self.num_clients)
         steering, watch = course.begin(), Watch(stop)
-        model = self._model(course, seed)
+        reporter = self._reporter if wants_reports(course) else None
+        model = _Model(self.learner, seed, reporter, sketched=course.wants_signal)
         rounds: list[RoundRecord] = []
         status: Status | None = None
         setting, near = None, False
@@ -229,24 +230,14 @@ class Simulator:
             left.set()
             pool.shutdown(wait=False, cancel_futures=True)  # a round may take long
 
-    def _model(self, course: Course, seed: int) -> _Model:
-        """The model before training, which tells as much of its rounds as the course wants."""
-        reporter = self._reporter if wants_reports(course) else None
-        return _Model(self.learner, seed, reporter, sketched=course.wants_signal)
-
     def _train(self, model: _Model, setting: Setting, seed: int, round_: int) -> Cohort:
-        """One round with this setting, and who took part."""
-        drawn = setting.participation.cohort(self._samples, seed, round_)
-        cohort = self._answering(drawn, seed, round_)
+        """One round with this setting, and who took part: nobody waits for who does not answer."""
+        cohort = setting.participation.cohort(self._samples, seed, round_)
+        if self._dropout:
+            there = present(seed, round_, cohort.clients, self._dropout)
+            cohort = Cohort(cohort.clients[there], cohort.shares[there])
         model.train(cohort, setting, self._learning_rate.at(round_ - 1), round_)
         return cohort
-
-    def _answering(self, cohort: Cohort, seed: int, round_: int) -> Cohort:
-        """Those of a cohort that answer; the others are left out, and nobody waits for them."""
-        if not self._dropout:
-            return cohort
-        there = present(seed, round_, cohort.clients, self._dropout)
-        return Cohort(cohort.clients[there], cohort.shares[there])
 
     def _price(self, cohort: Cohort, local_steps: int) -> tuple[float, float]:
         if self._clock is None or not cohort.clients.size:

@@ -12,8 +12,7 @@ from fedplan.figures import (
     study_figure_data,
     sweep_figure_data,
 )
-from fedplan.figures.turn_bills import bill_panels
-from fedplan.figures.turns import MOST_ROUNDS
+from fedplan.figures.turns import MOST_ROUNDS, bill_panels
 from fedplan.participation import Turns
 from fedplan.studies.compare import Comparison
 from fedplan.studies.experiment import Experiment
