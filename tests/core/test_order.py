@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fedplan.core.order import rising_order
+from fedplan.core.fleet import rising_order
 
 RANDOM = np.random.default_rng(4)
 MANY = 20_000

@@ -34,7 +34,7 @@ def test_cohorts_are_uniform_over_all_subsets():
 
 
 def test_a_deal_has_everybody_once_and_begins_with_the_cohort():
-    dealt = deal(3, 2, 50)
+    dealt = deal(3, 2, 50, 50)
     assert sorted(dealt.tolist()) == list(range(50))
     assert sorted(dealt[:7].tolist()) == pick(3, 2, 50, 7).tolist()
 

@@ -9,7 +9,6 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fedplan.core.order import rising_order
 from fedplan.errors import InputError, InputProblem, require, unmet
 from fedplan.frames import make_frame
 from fedplan.notebook import table_html
@@ -21,6 +20,7 @@ IntArray = NDArray[np.int64]
 QUANTITIES = ("step_time_s", "comm_time_s", "step_energy_j", "comm_energy_j")
 MAX_CLIENTS = 10**12  # counts stay exact in a float64 with room to multiply
 MAX_VALUE = 1e60  # seconds or joules; products of a few such numbers stay finite
+_FEW = 4096  # below this a plain sort is as quick
 
 
 def requirement_of(column: str) -> str:
@@ -202,6 +202,24 @@ class Fleet:
     def __repr__(self) -> str:
         shown = ", ".join(f"mean {name}={self.mean(name):.4g}" for name in QUANTITIES)
         return f"<Fleet of {len(self):,} devices: {shown}>"
+
+
+def rising_order(values: FloatArray) -> IntArray:
+    """The positions of numbers >= 0 from the smallest to the largest.
+
+    >>> rising_order(np.array([3.0, 1.0, 2.0])).tolist()
+    [1, 2, 0]
+    """
+    if values.size < _FEW:
+        return np.argsort(values, kind="stable")
+    # The bits of such floats rank as integers do. Sorting by counting takes 16 bits at a time:
+    # twice that is nearly all of the order, and a sort that likes runs does the rest.
+    bits = np.ascontiguousarray(values).view(np.uint64)
+    bits = bits - bits.min()
+    bits >>= np.uint64(max(int(bits.max()).bit_length() - 32, 0))
+    order = np.argsort(bits.astype(np.uint16), kind="stable")
+    order = order[np.argsort((bits >> np.uint64(16)).astype(np.uint16)[order], kind="stable")]
+    return order[np.argsort(values[order], kind="stable")]
 
 
 def draw_fleet(

@@ -15,14 +15,6 @@ from fedplan.words import JOULES_PER_KWH, SECONDS_PER_HOUR
 WEIGHTED = "weighted s and J"  # the unit of costs that weigh both
 
 
-def energy_weight_problem(energy_weight: float) -> str:
-    """What to say of an energy weight outside its range."""
-    return (
-        f"`0 <= energy_weight <= 1` must hold, but got energy_weight={energy_weight}. "
-        "0 minimises time alone, 1 energy alone."
-    )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Objective:
     """What is minimised: a rate per second, per joule and per client that takes part in a round."""
@@ -47,7 +39,10 @@ class Objective:
         ('s', 'J')
         """
         if not 0 <= energy_weight <= 1:
-            raise InputError(energy_weight_problem(energy_weight))
+            raise InputError(
+                f"`0 <= energy_weight <= 1` must hold, but got energy_weight={energy_weight}. "
+                "0 minimises time alone, 1 energy alone."
+            )
         unit = {0.0: "s", 1.0: "J"}.get(float(energy_weight), WEIGHTED)
         return cls(per_second=1.0 - energy_weight, per_joule=float(energy_weight), unit=unit)
 
@@ -64,11 +59,6 @@ class Objective:
             + self.per_joule * np.asarray(energy_j, dtype=np.float64)
             + self.per_client_round * np.asarray(clients, dtype=np.float64)
         )
-
-    @property
-    def is_zero(self) -> bool:
-        """Whether nothing costs anything."""
-        return self.per_second == self.per_joule == self.per_client_round == 0
 
 
 def costs_nothing(fleet: Fleet, objective: Objective) -> bool:
@@ -131,7 +121,7 @@ class Prices:
             per_client_round=self.per_client_round + self.per_mb * self.mb_per_client_round,
             unit="money",
         )
-        if not money.is_zero:
+        if money.per_second or money.per_joule or money.per_client_round:
             return money
         return Objective(
             per_second=0.0, per_joule=self.co2_g_per_kwh / JOULES_PER_KWH, unit="g CO2"

@@ -75,7 +75,7 @@ class FlowerRunner:
         self.journal, self.report = journal, report
         self.weights: Weights = {}  # of the last run: the model that its last loss is of
         self._initial, self._samples = initial_arrays, tuple(samples)
-        rules = rules or RoundRules()
+        self.rules = rules = rules or RoundRules()
         post = Post(grid, clock or WallClock())
         self._rounds = Rounds(
             post=post,
@@ -98,11 +98,6 @@ class FlowerRunner:
         """Clients known: those that are there, and those that were."""
         self._roster.settle()
         return len(self._roster.names)
-
-    @property
-    def rules(self) -> RoundRules:
-        """How long a round waits, and what makes it count."""
-        return self._rounds.rules
 
     def wait_for(self, clients: int, seconds: float | None = None) -> int:
         """How many clients are there, once there are so many or the wait is over."""

@@ -25,12 +25,7 @@ def pick(seed: int, round_: int, num_clients: int, count: int) -> IntArray:
     """
     if count >= num_clients:
         return np.arange(num_clients)
-    return np.sort(_dealt(seed, round_, num_clients, count))
-
-
-def deal(seed: int, round_: int, num_clients: int) -> IntArray:
-    """All N clients in random order."""
-    return _dealt(seed, round_, num_clients, num_clients)
+    return np.sort(deal(seed, round_, num_clients, count))
 
 
 def uniforms(seed: int, round_: int, count: int) -> FloatArray:
@@ -45,12 +40,12 @@ def present(seed: int, round_: int, clients: IntArray, dropout: float) -> NDArra
     return np.asarray(_to_unit(scramble(keys)) >= dropout)
 
 
-def _dealt(seed: int, round_: int, num_clients: int, count: int) -> IntArray:
-    """The first cards of a Fisher-Yates shuffle; only those that moved are kept."""
+def deal(seed: int, round_: int, num_clients: int, count: int) -> IntArray:
+    """So many of N clients in random order: the first cards of a Fisher-Yates shuffle."""
     high = _bits(seed, round_, count) >> np.uint64(32)
     places = np.arange(count, dtype=np.uint64)
     drawn = places + ((high * (np.uint64(num_clients) - places)) >> np.uint64(32))
-    moved: dict[int, int] = {}
+    moved: dict[int, int] = {}  # only the cards that are not in their place
     for place, other in enumerate(drawn.tolist()):
         moved[place], moved[other] = moved.get(other, other), moved.get(place, place)
     return np.array([moved[place] for place in range(count)], dtype=np.int64)

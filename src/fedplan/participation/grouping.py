@@ -19,8 +19,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fedplan.core.fleet import FloatArray, IntArray
-from fedplan.core.order import rising_order
+from fedplan.core.fleet import FloatArray, IntArray, rising_order
 from fedplan.core.plan import GroupCost
 from fedplan.core.problem import Problem
 from fedplan.core.setting import RoundCost

@@ -50,8 +50,8 @@ class Shuffled:
     def cohort(self, samples: FloatArray, seed: int, round_: int) -> Cohort:
         """Who trains in this round; over a cycle the shares of a client average to its p_k."""
         lap, place = divmod(round_ - 1, self.cycle)
-        ends = self._ends()
-        clients = np.sort(deal(seed, lap, self.num_clients)[ends[place] : ends[place + 1]])
+        start, end = self._ends()[place : place + 2]
+        clients = np.sort(deal(seed, lap, self.num_clients, end)[start:])
         return Cohort(clients, samples[clients] * (self.cycle / samples.sum()))
 
     def round_cost(self, problem: Problem, local_steps: float) -> RoundCost:

@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fedplan.core.fleet import Fleet, FloatArray, IntArray
-from fedplan.core.order import rising_order
+from fedplan.core.fleet import Fleet, FloatArray, IntArray, rising_order
 from fedplan.errors import InputError
 
 # Ranks whose probability is below e^-42 are skipped: relative to the answer that is under 1e-18.

@@ -7,8 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from fedplan.core.fleet import FloatArray
-from fedplan.core.order import rising_order
+from fedplan.core.fleet import FloatArray, rising_order
 from fedplan.core.problem import Problem
 from fedplan.core.setting import Cohort, RoundCost
 from fedplan.errors import InputError, unmet

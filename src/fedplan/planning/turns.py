@@ -18,9 +18,8 @@ import numpy as np
 from fedplan.convergence.bound import Bound
 from fedplan.convergence.saturation import SAMPLING
 from fedplan.core.constraints import MAX_STEPS, Constraints
-from fedplan.core.fleet import QUANTITIES, Fleet
+from fedplan.core.fleet import QUANTITIES, Fleet, rising_order
 from fedplan.core.learning_rate import LearningRate
-from fedplan.core.order import rising_order
 from fedplan.core.plan import GroupCost, LazyLaw
 from fedplan.core.prediction import Prediction
 from fedplan.core.problem import Problem
