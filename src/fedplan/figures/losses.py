@@ -194,10 +194,8 @@ def run_figure_data(
 
     >>> from fedplan.core.records import RoundRecord, RunRecord
     >>> from fedplan.participation import uniform
-    >>> rounds = [RoundRecord(round=r, loss=2.0 / (1 + r), accuracy=None, cohort=(), seconds=9.0,
-    ...     joules=0.0) for r in range(4)]
-    >>> run = RunRecord(setting=uniform(2, 5), seed=0, status="rounds",
-    ...     rounds=tuple(rounds))
+    >>> end = RoundRecord(round=1, loss=2.0, accuracy=None, cohort=(), seconds=9.0, joules=0.0)
+    >>> run = RunRecord(setting=uniform(2, 5), seed=0, status="rounds", rounds=(end,))
     >>> data = run_figure_data([run], name="demo")
     >>> data.title, [panel.x.label for panel in data.panels]
     ('demo: K=2, E=5', ['round', 'time (s)'])

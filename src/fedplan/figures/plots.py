@@ -111,10 +111,8 @@ def plot_convergence(
     >>> from fedplan import plot_convergence
     >>> from fedplan.core.records import RoundRecord, RunRecord
     >>> from fedplan.participation import uniform
-    >>> rounds = [RoundRecord(round=r, loss=2.0 / (1 + r), accuracy=None, cohort=(), seconds=9.0,
-    ...     joules=0.0) for r in range(4)]
-    >>> run = RunRecord(setting=uniform(2, 5), seed=0, status="rounds",
-    ...     rounds=tuple(rounds))
+    >>> end = RoundRecord(round=1, loss=2.0, accuracy=None, cohort=(), seconds=9.0, joules=0.0)
+    >>> run = RunRecord(setting=uniform(2, 5), seed=0, status="rounds", rounds=(end,))
     >>> plot_convergence([run], target_loss=0.6).layout.title.text
     '<b>Convergence</b>'
     """

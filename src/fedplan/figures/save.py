@@ -79,8 +79,7 @@ def page_figure(data: Figure) -> dict[str, Any]:
     Panels have no titles: the page has them in words.
     """
     rows = tuple(tuple(replace(panel, title="") for panel in row) for row in data.rows)
-    bare = replace(data, title="", note="", rows=rows)
-    return traces_and_layout(bare, compact=True)
+    return traces_and_layout(replace(data, title="", note="", rows=rows), compact=True)
 
 
 def plotly_script() -> Path:

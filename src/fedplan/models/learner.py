@@ -95,6 +95,9 @@ class CompiledLearner:
         self.labels = np.array(data.y, dtype=np.int64)
         self.sizes = data.sizes
         self._batch_size = batch_size
+        self._test = None
+        if data.test_x is not None and data.test_y is not None:
+            self._test = data.test_x, np.array(data.test_y, dtype=np.int64)
 
     def train_round(
         self,

@@ -74,10 +74,7 @@ class LeNet5(CompiledLearner):
 
     def test_samples(self) -> Samples | None:
         """The samples no client trains on."""
-        if self._data.test_x is None or self._data.test_y is None:
-            return None
-        labels = np.array(self._data.test_y, dtype=np.int64)
-        return Samples(self._data.test_x, labels, np.arange(labels.size))
+        return None if self._test is None else Samples(*self._test, np.arange(len(self._test[1])))
 
     def evaluate(self, weights: FloatArray, samples: Samples) -> tuple[float, float]:
         """Mean cross-entropy and accuracy."""

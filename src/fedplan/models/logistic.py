@@ -46,7 +46,6 @@ class Logistic(CompiledLearner):
         super().__init__(data, batch_size)
         # Of x only the packed copy is kept, so that a caller may let go of millions of rows.
         self._clients = clients = _pack_clients(data)
-        self._test = (data.test_x, data.test_y)
         self._num_classes = data.num_classes
         self._used = data.num_features + 1
         # More classes than a tile holds are cut into equal tiles; rows that fill up the last one
@@ -89,9 +88,9 @@ class Logistic(CompiledLearner):
 
     def test_samples(self) -> Samples | None:
         """The samples no client trains on."""
-        x, y = self._test
-        if x is None or y is None:
+        if self._test is None:
             return None
+        x, y = self._test
         return _pack_samples(lambda at: x[at], y, self._used - 1)
 
     def evaluate(self, weights: FloatArray, samples: Samples) -> tuple[float, float]:

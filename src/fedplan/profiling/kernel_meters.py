@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from fedplan.csvfile import number
 from fedplan.errors import FedplanError, InputError
 from fedplan.profiling.meters import MOST_WATTS, Meter
 
@@ -202,10 +203,7 @@ def _text(path: Path, meter: str) -> str:
 
 def _number(path: Path, meter: str) -> float:
     text = _text(path, meter)
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
+    value = number(text)
     if not math.isfinite(value):
         raise FedplanError(f"meter {meter}: {path} must hold a number, but holds {text[:40]!r}.")
     return value

@@ -61,7 +61,8 @@ def export_runs(store: Store, entry: Entry, path: str | os.PathLike[str]) -> int
         for run in store.runs(one.settings)
     ]
     listed.sort(key=lambda item: _place(item[1]))
-    runs = _each_run(store, listed)
+    each = (store.find_run(settings, run, run.seed) for settings, run in listed)
+    runs = (run for run in each if run is not None)  # one in memory at a time
     with draft_of(path, SUFFIXES) as draft:
         match Path(path).suffix.lower():
             case ".csv":
@@ -71,14 +72,6 @@ def export_runs(store: Store, entry: Entry, path: str | os.PathLike[str]) -> int
             case _:
                 write_parquet(draft, _COLUMNS, map(_columns, runs))
     return len(listed)
-
-
-def _each_run(store: Store, listed: list[tuple[dict[str, Any], RunEntry]]) -> Iterator[RunRecord]:
-    """One run in memory at a time."""
-    for settings, run in listed:
-        found = store.find_run(settings, run, run.seed)
-        if found is not None:
-            yield found
 
 
 def _place(run: RunEntry) -> tuple[int, int, str, int]:
