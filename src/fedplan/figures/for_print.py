@@ -149,8 +149,9 @@ def _set_up(axes: Axes, which: Literal["x", "y"], axis: Axis | Categories) -> No
         ticks.set_major_locator(ticker.LogLocator(subs=subs))
         ticks.set_minor_formatter(ticker.NullFormatter())
     else:
-        steps = [1, 2, 2.5, 5, 10]
-        ticks.set_major_locator(ticker.MaxNLocator(nbins=6, steps=steps, integer=axis.counts))
+        narrow = which == "x" and axes.get_position().width < 0.15  # of the whole figure
+        bins, steps = 3 if narrow else 6, [1, 2, 2.5, 5, 10]
+        ticks.set_major_locator(ticker.MaxNLocator(nbins=bins, steps=steps, integer=axis.counts))
     if axis.ticks is not None:
         ticks.set_major_locator(ticker.FixedLocator(axis.ticks))
         ticks.set_minor_locator(ticker.NullLocator())
