@@ -144,7 +144,8 @@ def test_a_study_of_ones_own_is_repeated_from_the_file_on_the_page(fedplan, stor
     [
         (("deadline-s=1", "participation=turns"), "infeasible", 0),
         (("learning-rate=1e200",), "diverged", 2),
-        (("target-loss=0.01", "rounds=30"), "not reached", 3),
+        (("target-loss=0.01", "rounds=30"), "hopeless", 3),
+        (("max-time-s=20",), "not reached", 3),
         (("target-loss=9",), "nothing to learn", 2),
     ],
 )

@@ -291,9 +291,10 @@ class OnlineSteering:
             (early and self._forecast.is_far_beyond(last))
             or (all_train and since >= max(self._hope / 2, ROUNDS / 10))
         ):
+            expected = self._forecast.loss_at(last) or self._best[0]
             self.hopeless = (
                 f"The target loss {self._problem.target_loss:g} is out of reach within the limits: "
-                f"by round {last:,} the loss will be about {self._forecast.loss_at(last):.3g}. "
+                f"by round {last:,} the loss will be about {expected:.3g}. "
                 "Raise target_loss, allow more rounds, time or energy, or let the learning rate "
                 "fall more slowly."
             )
