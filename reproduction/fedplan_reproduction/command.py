@@ -13,8 +13,8 @@ from fedplan import InputError
 from fedplan.cli.options import download_option, quiet_option, store_options, verbose_option
 from fedplan.cli.output import note_kept, print_json, print_table, print_text
 from fedplan.cli.progress import step_bar
-from fedplan.cli.text import seconds
 from fedplan.cli.training import compile_kernels, fetch_data
+from fedplan.words import seconds
 
 if TYPE_CHECKING:
     from fedplan_reproduction.reproduce import Reproduction
