@@ -36,7 +36,8 @@ from fedplan.participation.grouping import Grouper, Grouping
 from fedplan.participation.turns import Turns
 from fedplan.planning.turns import choose_groups
 
-# Each is halved and doubled in `reproduction/suite.md`, with what that does to the mean bill.
+# What halving and doubling does to the mean bill is in `reproduction/suite.md`; of HEAVIEST and FEW
+# it says how they were chosen.
 PATIENCE = 2.0  # rounds without a new best loss, for each group, until more clients train at once
 OFTEN = 0.25  # rounds from one look to the next, for each group that has trained
 HEAVIEST = 4.0  # clients that one counts for at most, while the loss falls
@@ -216,8 +217,8 @@ class OnlineSteering:
         """What the signal says, or less where the loss has had no new best for so many rounds.
 
         Steps that are too many make groups undo each other's work, which the loss shows before the
-        signal of a whole cycle does. They do not rise then; after two looks they halve, and halve
-        once more at most.
+        signal of a whole cycle does. They do not rise then; after twice as long they halve,
+        and halve once more at most.
         """
         now = self._setting.local_steps
         if stalled >= 2 * self._stall:
