@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fedplan.figures import Panel, alone, draw_print
 from fedplan.figures.axes import count_axis, fit_axis, near, tick_text
 from fedplan.words import NO_UNIT, energy_unit, extra, number, quantity, time_unit
 
@@ -117,7 +118,7 @@ def test_a_short_logarithmic_axis_has_a_few_round_ticks(
     axis = fit_axis("loss", NO_UNIT, ends, log=True)
     if whole:
         axis = count_axis("K", int(ends[0]), int(ends[1]), log=True)
-    assert axis.ticks is not None and 3 <= len(axis.ticks) <= 8
-    assert all(axis.has(tick) for tick in axis.ticks)
-    assert not whole or all(tick.is_integer() for tick in axis.ticks)
-    assert fit_axis("loss", NO_UNIT, [1.0, 1000.0]).ticks is None
+    drawn = draw_print(alone(Panel(x=axis, y=axis, parts=()))).axes[0]
+    ticks = [tick for tick in drawn.get_xticks() if axis.has(tick)]
+    assert 3 <= len(ticks) <= 8
+    assert not whole or all(float(tick).is_integer() for tick in ticks)

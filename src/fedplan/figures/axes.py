@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fedplan.words import NO_UNIT, Unit
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, NDArray
+    from numpy.typing import ArrayLike
 
     from fedplan.core.fleet import FloatArray
 
@@ -21,10 +21,7 @@ _LOG_FROM = 10.0  # an axis that spans more than this ratio is logarithmic
 # further out would squash the frontier, and is pinned to the edge instead.
 _ROOM, _LEAST_ROOM = 1.5, 2.0
 _FEW_DECADES = 2000.0
-_WITHIN_A_DECADE = 12.0  # a logarithmic axis up to here has ticks of its own choice
-_TICKS = (1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)  # of a decade
-_STEPS = tuple(digit * 10.0**-power for power in range(8) for digit in (5, 2, 1))  # or of these
-_LEAST_TICKS, _MOST_TICKS = 3, 7
+_WITHIN_A_DECADE = 12.0  # a logarithmic axis up to here is too short for powers of ten
 _MARGIN = 0.06  # of the span, left free at each end
 _EDGE = 0.02  # of the span, between an edge and what is pinned to it
 
@@ -56,30 +53,9 @@ class Axis:
         return self.high < _FEW_DECADES * self.low
 
     @property
-    def ticks(self) -> list[float] | None:
-        """Ticks of a logarithmic axis too short for powers of ten; None where the usual ones do.
-
-        >>> fit_axis("loss", NO_UNIT, [0.55, 2.4], log=True).ticks
-        [0.6, 0.8, 1.0, 1.5, 2.0]
-        """
-        if self.all_zero:
-            return [0.0]
-        if not self.log or self.high > _WITHIN_A_DECADE * self.low:
-            return None
-        decade = 10.0 ** math.floor(math.log10(self.low))
-        found = self._round_ones(np.outer([decade, 10 * decade], _TICKS).ravel())
-        for step in _STEPS:
-            if len(found) >= _LEAST_TICKS or (self.counts and step * decade < 1):
-                break
-            first, last = (round(end / (step * decade)) for end in (self.low, self.high))
-            found = self._round_ones(np.arange(first, last + 1) * step * decade)
-        return found[:: -(-len(found) // _MOST_TICKS) or 1]
-
-    def _round_ones(self, places: NDArray[Any]) -> list[float]:
-        """Those of some places that are on the axis."""
-        rounded = [float(f"{place:.9g}") for place in places.tolist()]
-        inside = [place for place in rounded if self.low <= place <= self.high]
-        return [place for place in inside if not self.counts or place.is_integer()]
+    def is_by_decades(self) -> bool:
+        """Whether its ticks are powers of ten; those of others are evenly spaced."""
+        return self.log and self.high > _WITHIN_A_DECADE * self.low
 
     @property
     def ends(self) -> tuple[float, float]:

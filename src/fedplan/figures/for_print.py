@@ -145,16 +145,16 @@ def _set_up(axes: Axes, which: Literal["x", "y"], axis: Axis | Categories) -> No
     axes.set(**{f"{which}label": axis.label})
     if axis.log:
         axes.set(**{f"{which}scale": "log"})
+    if axis.all_zero:
+        ticks.set_major_locator(ticker.FixedLocator([0.0]))
+    elif axis.is_by_decades:
         subs = (1.0, 2.0, 5.0) if axis.has_few_decades else (1.0,)
         ticks.set_major_locator(ticker.LogLocator(subs=subs))
-        ticks.set_minor_formatter(ticker.NullFormatter())
     else:
         narrow = which == "x" and axes.get_position().width < 0.15  # of the whole figure
         bins, steps = 3 if narrow else 6, [1, 2, 2.5, 5, 10]
         ticks.set_major_locator(ticker.MaxNLocator(nbins=bins, steps=steps, integer=axis.counts))
-    if axis.ticks is not None:
-        ticks.set_major_locator(ticker.FixedLocator(axis.ticks))
-        ticks.set_minor_locator(ticker.NullLocator())
+    ticks.set_minor_formatter(ticker.NullFormatter())
     axes.set(**{f"{which}lim": (axis.low, axis.high)})
     ticks.set_major_formatter(ticker.FuncFormatter(lambda value, _: tick_text(value)))
 

@@ -126,9 +126,9 @@ def _axis_layout(axis: Axis | Categories, places: Sequence[tuple[int, str]]) -> 
         "range": [low - slack, high + slack],
         "tickformat": _NUMBER,
     }
-    if axis.ticks is not None:
-        layout["tickvals"] = axis.ticks
-    elif axis.log:
+    if axis.all_zero:
+        layout["tickvals"] = [0.0]
+    elif axis.is_by_decades:
         layout["dtick"] = "D2" if axis.has_few_decades else 1  # 1, 2, 5, 10, or powers of 10
     return layout
 
