@@ -28,6 +28,7 @@ CONTRACT = {
 }  # fmt: skip
 RUN = {
     "seed", "status", "rounds", "final_loss", "target_reached", "time_s", "energy_j", "losses",
+    "test_accuracy",
 }  # fmt: skip
 NO_FLEET = """[task]
 data = "synthetic"
@@ -68,7 +69,7 @@ def test_json_holds_the_simulators_numbers(fedplan, study):
         expected = simulator.run(uniform(3, 4), Stop(max_rounds=6), seed=seed)
         assert run == {
             "seed": seed, "status": "rounds", "rounds": 6, "final_loss": expected.final_loss,
-            "target_reached": False, "time_s": None, "energy_j": None,
+            "target_reached": False, "time_s": None, "energy_j": None, "test_accuracy": None,
             "losses": list(expected.losses),
         }  # fmt: skip
     setting = (answer.json["clients_per_round"], answer.json["local_steps"])

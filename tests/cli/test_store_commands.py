@@ -228,7 +228,7 @@ def test_a_csv_has_every_number_of_every_round(fedplan, study, tmp_path):
                 assert row[name] == str(getattr(run, name))
             for name in ("round", "seconds", "joules"):
                 assert float(row[name]) == getattr(record, name)
-            for name in ("loss", "accuracy"):
+            for name in ("loss", "accuracy", "test_accuracy"):
                 assert (float(row[name]) if row[name] else None) == getattr(record, name)
             assert tuple(map(int, row["cohort"].split())) == record.cohort
             assert tuple(map(float, row["shares"].split())) == record.shares
@@ -283,7 +283,7 @@ def test_a_parquet_has_every_number_of_every_round(fedplan, study, tmp_path):
     assert fedplan("export", "demo", "-o", "runs.parquet").code == 0
     frame = polars.read_parquet(tmp_path / "runs.parquet")
     records = [record for run in RUNS for record in run.rounds]
-    for name in ("round", "loss", "accuracy", "seconds", "joules"):
+    for name in ("round", "loss", "accuracy", "test_accuracy", "seconds", "joules"):
         assert frame[name].to_list() == [getattr(record, name) for record in records]
     assert frame["cohort"].to_list() == [list(record.cohort) for record in records]
     assert frame["shares"].to_list() == [list(record.shares) for record in records]

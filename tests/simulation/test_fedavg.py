@@ -20,7 +20,7 @@ from fedplan.core.setting import Setting
 from fedplan.models import Logistic
 from fedplan.participation import Shuffled, Turns, Uniform, Weighted, uniform
 from fedplan.simulation import Clock, Evaluation, Job, LearningRate, Simulator
-from fedplan.tasks import federate, mnist_mini, synthetic, two_labels_balanced
+from fedplan.tasks import FederatedData, federate, mnist_mini, synthetic, two_labels_balanced
 
 
 @pytest.mark.parametrize("num_features", [1, 15, 16, 31, 60, 100])
@@ -202,6 +202,27 @@ def test_the_last_round_is_always_evaluated_on_all_samples():
     run = sparse.run(uniform(5, 20), Stop(max_rounds=7), seed=1)
     assert [loss is None for loss in run.losses] == [False, *[True] * 4, False, True, False]
     assert run.final_loss == full.final_loss
+
+
+def test_accuracy_is_also_of_samples_no_client_trains_on():
+    data = small_clients(15, 3)
+    test = {"test_x": data.x[::2], "test_y": data.y[::2]}
+    own = FederatedData(x=data.x, y=data.y, starts=data.starts, num_classes=3, **test)
+    learner, rate = Logistic(own), LearningRate(initial=0.02)
+    run = Simulator(learner, rate).run(uniform(3, 5), Stop(max_rounds=6), seed=4)
+    cohorts = [record.cohort for record in run.rounds[1:]]
+    expected = [
+        reference.loss_and_accuracy(weights, own.test_x, own.test_y)[1]
+        for weights in reference.full_batch_rounds(data, cohorts, 5, 0.02)
+    ]
+    assert [r.test_accuracy for r in run.rounds[1:]] == pytest.approx(expected, abs=0.02)
+    assert run.test_accuracy == run.rounds[-1].test_accuracy
+    few = Evaluation(every=2, subset=(len(data.y) + 1) // 2)
+    sparse = Simulator(learner, rate, evaluation=few).run(uniform(3, 5), Stop(max_rounds=6), seed=4)
+    assert [r.round for r in sparse.rounds if r.test_accuracy is not None] == [0, 4, 6]
+    assert sparse.test_accuracy == run.test_accuracy
+    without = Simulator(Logistic(data), rate).run(uniform(3, 5), Stop(max_rounds=2), seed=4)
+    assert without.test_accuracy is None and without.losses == run.losses[:3]
 
 
 def test_leaving_a_batch_of_runs_early_ends_them():

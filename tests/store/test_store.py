@@ -65,6 +65,7 @@ def round_records(draw):
         round=0,
         loss=draw(st.none() | numbers),
         accuracy=draw(st.none() | numbers),
+        test_accuracy=draw(st.none() | numbers),
         model_loss=draw(st.none() | numbers),
         cohort=cohort,
         shares=draw(st.sampled_from([shares, ()])),
@@ -93,7 +94,8 @@ def run_records(draw):
 
 def bits(run):
     values = [
-        (r.loss, r.model_loss, r.accuracy, r.seconds, r.joules, *r.shares) for r in run.rounds
+        (r.loss, r.model_loss, r.accuracy, r.test_accuracy, r.seconds, r.joules, *r.shares)
+        for r in run.rounds
     ]
     return [value if value is None else struct.pack("d", value) for row in values for value in row]
 

@@ -144,6 +144,7 @@ def _as_json(
                 "status": run.status,
                 "rounds": run.num_rounds,
                 "final_loss": run.final_loss,
+                "test_accuracy": run.test_accuracy,
                 "target_reached": run.status == "target",
                 "time_s": run.time_s if priced else None,
                 "energy_j": run.energy_j if priced else None,

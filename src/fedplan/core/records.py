@@ -112,6 +112,8 @@ class RoundRecord:
     loss, accuracy : over all training samples, or the part of them that was evaluated; None where
         the round was not. They are those of the model that is judged, the average of the last
         cycle's where clients take turns.
+    test_accuracy : of the same model, over samples no client trains on; None where there are none,
+        or they were not evaluated.
     model_loss : of the last model alone, where that is another one and was evaluated.
     setting : who trains when, and the local steps of this round; None of round 0.
     cohort, shares : who trained, and with which share each update counted; shares are empty where
@@ -126,6 +128,7 @@ class RoundRecord:
     round: int
     loss: float | None = None
     accuracy: float | None = None
+    test_accuracy: float | None = None
     cohort: tuple[int, ...] = ()
     seconds: float = 0.0
     joules: float = 0.0
@@ -206,6 +209,12 @@ class RunRecord(Shown):
         return next((loss for loss in reversed(self.losses) if loss is not None), None)
 
     @property
+    def test_accuracy(self) -> float | None:
+        """The last one evaluated; None where there are no test samples."""
+        seen = (record.test_accuracy for record in reversed(self.rounds))
+        return next((value for value in seen if value is not None), None)
+
+    @property
     def time_s(self) -> float:
         """Seconds of all rounds."""
         return math.fsum(record.seconds for record in self.rounds)
@@ -217,7 +226,7 @@ class RunRecord(Shown):
 
     def to_frame(self) -> Any:
         """A data frame, a row a round: of polars where that is installed, else of pandas."""
-        names = ("round", "loss", "model_loss", "accuracy", "seconds", "joules")
+        names = ("round", "loss", "model_loss", "accuracy", "test_accuracy", "seconds", "joules")
         columns = {name: [getattr(record, name) for record in self.rounds] for name in names}
         lists = {
             name: [list(getattr(record, name)) for record in self.rounds]

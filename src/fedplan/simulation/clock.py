@@ -68,6 +68,7 @@ class Clock:
                 round=record.round,
                 loss=record.loss,
                 accuracy=record.accuracy,
+                test_accuracy=record.test_accuracy,
                 cohort=record.cohort,
                 seconds=seconds,
                 joules=joules,

@@ -7,7 +7,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from queue import SimpleQueue
 from threading import Event, Lock
 
@@ -54,7 +54,8 @@ class Evaluation:
 
     From a loss within a tenth of the target on, every round is measured, and on all samples: a run
     only ever ends on the loss of all samples. Where losses jump by more than that from round to
-    round, a first crossing can go unseen.
+    round, a first crossing can go unseen. Before that, the accuracy on test samples is measured in
+    so few of these rounds that they cost no larger share of all samples than the training samples.
     """
 
     every: int = 1
@@ -67,6 +68,14 @@ class Evaluation:
             "subset >= 1": self.subset is None or self.subset >= 1,
         }
         require(rules, every=self.every, subset=self.subset)
+
+    def test_every(self, samples: int) -> int:
+        """Rounds from one look at the test samples to the next, of so many training samples.
+
+        >>> Evaluation().test_every(60_000), Evaluation(every=2, subset=6_000).test_every(60_000)
+        (1, 20)
+        """
+        return self.every * max(1, math.ceil(samples / (self.subset or samples)))
 
 
 class Simulator:
@@ -105,6 +114,8 @@ class Simulator:
         wanted = self._evaluation.subset
         if wanted is not None and wanted < len(learner.labels):
             self._some = learner.samples(stratified_rows(learner.labels, wanted))
+        self._test = learner.test_samples()
+        self._test_every = self._evaluation.test_every(len(learner.labels))
 
     def warm_up(self) -> None:
         """Compile what a run needs, or read it from the disk: seconds the first time."""
@@ -136,28 +147,24 @@ class Simulator:
                 cohort = self._train(model, setting, seed, round_)
             took_s, used_j = self._price(cohort, setting.local_steps if setting else 0)
             status = watch.spend(round_, took_s, used_j)
-            loss = accuracy = last_loss = None
-            if near or status or round_ % self._evaluation.every == 0:
-                both = bool(status) or course.wants_signal
-                loss, accuracy, last_loss = self._judge(model, stop, both=both, last=bool(status))
-                if not math.isfinite(loss):
-                    status = "diverged"
-                    break
-                near = stop.is_near(loss, NEAR)
-                status = "target" if watch.arrives(loss) else status
             record = RoundRecord(
                 round=round_,
-                loss=loss,
-                accuracy=accuracy,
                 cohort=tuple(cohort.clients.tolist()),
                 shares=tuple(cohort.shares.tolist()),
-                model_loss=last_loss,
                 setting=setting,
                 seconds=took_s,
                 joules=used_j,
                 signal=model.signal,
                 reports=model.reports,
             )
+            if near or status or round_ % self._evaluation.every == 0:
+                both = bool(status) or course.wants_signal
+                record, loss = self._judge(record, model, stop, both=both, last=bool(status))
+                if not math.isfinite(loss):
+                    status = "diverged"
+                    break
+                near = stop.is_near(loss, NEAR)
+                status = "target" if watch.arrives(loss) else status
             rounds.append(record)
             steering.tell(record)
             if progress is not None:
@@ -245,24 +252,29 @@ class Simulator:
         return self._clock.round_cost(cohort.clients, local_steps)
 
     def _judge(
-        self, model: _Model, stop: Stop, *, both: bool, last: bool
-    ) -> tuple[float, float, float | None]:
-        """Loss and accuracy of the better model of two, and the loss of the last one.
+        self, record: RoundRecord, model: _Model, stop: Stop, *, both: bool, last: bool
+    ) -> tuple[RoundRecord, float]:
+        """The round with what the better model of two has, and its loss.
 
         Where clients take turns, the average of the last models is judged in every round, and the
         last model beside it once in as many rounds as are averaged, or when asked for.
         """
-        average, averaged = model.average()
-        loss, accuracy = self._measure(average, stop, last=last)
-        if averaged == 1:
-            return loss, accuracy, None
+        weights, averaged = model.average()
+        loss, accuracy = self._measure(weights, stop, last=last)
+        last_loss = None
         once = model.trained % averaged < self._evaluation.every
-        if not (once or both or self._evaluation.both):
-            return loss, accuracy, None
-        last_loss, last_accuracy = self._measure(model.weights, stop, last=last)
-        if last_loss < loss:
-            return last_loss, last_accuracy, last_loss
-        return loss, accuracy, last_loss
+        if averaged > 1 and (once or both or self._evaluation.both):
+            last_loss, last_accuracy = self._measure(model.weights, stop, last=last)
+            if last_loss < loss:
+                weights, loss, accuracy = model.weights, last_loss, last_accuracy
+        right = None
+        wanted = last or record.round % self._test_every == 0 or stop.is_near(loss, NEAR)
+        if self._test is not None and wanted and math.isfinite(loss):
+            _, right = self.learner.evaluate(weights, self._test)
+        judged = replace(
+            record, loss=loss, accuracy=accuracy, test_accuracy=right, model_loss=last_loss
+        )
+        return judged, loss
 
     def _measure(self, weights: FloatArray, stop: Stop, *, last: bool) -> tuple[float, float]:
         """Loss and accuracy, on all samples where it matters."""

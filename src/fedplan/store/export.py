@@ -27,6 +27,7 @@ _OF_THE_ROUND: dict[str, Any] = {
     "joules": float,
     "model_loss": float,
     "shares": list[float],
+    "test_accuracy": float,
 }
 _LISTS = ("cohort", "shares")
 _COLUMNS: dict[str, Any] = {

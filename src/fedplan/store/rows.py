@@ -52,7 +52,7 @@ def _kinds(**names: str) -> Kinds:
 
 # Columns that records have as fields, and what they hold: a float column keeps NaN, too.
 _RUN = _kinds(int="seed num_rounds", str="status message", float="final_loss time_s energy_j")
-_ROUND = _kinds(int="round", float="loss model_loss accuracy seconds joules")
+_ROUND = _kinds(int="round", float="loss model_loss accuracy test_accuracy seconds joules")
 _OBSERVATION = _kinds(
     int="client local_steps",
     str="problem",
@@ -261,8 +261,8 @@ def _read_rounds(connection: sqlite3.Connection, id_: int, begun: Setting) -> It
     observations = _read_observations(connection, id_)
     others: dict[str, Setting] = {}
     rows = connection.execute(
-        "SELECT value, cohort, shares, signal, round, seconds, joules, loss, model_loss, accuracy "
-        "FROM rounds LEFT JOIN settings ON settings.id = rounds.setting "
+        "SELECT value, cohort, shares, signal, round, seconds, joules, loss, model_loss, accuracy, "
+        "test_accuracy FROM rounds LEFT JOIN settings ON settings.id = rounds.setting "
         "WHERE run = ? ORDER BY round",
         (id_,),
     )
@@ -275,7 +275,7 @@ def _read_rounds(connection: sqlite3.Connection, id_: int, begun: Setting) -> It
         else:
             (cohort,) = unpack_cohorts(own)
             (counted,) = unpack_shares(own_shares, [len(cohort)])
-        loss, model_loss, accuracy = map(unpack_number, judged)
+        loss, model_loss, accuracy, test_accuracy = map(unpack_number, judged)
         if text is not None and text not in others:
             others[text], _ = read_key(text)
         yield RoundRecord(
@@ -283,6 +283,7 @@ def _read_rounds(connection: sqlite3.Connection, id_: int, begun: Setting) -> It
             loss=loss,
             model_loss=model_loss,
             accuracy=accuracy,
+            test_accuracy=test_accuracy,
             seconds=float(seconds),
             joules=float(joules),
             cohort=cohort,

@@ -150,4 +150,7 @@ _FIFTH = (
     "ALTER TABLE observations ADD COLUMN examples",
 )
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH)
+# Accuracy on samples no client trains on.
+_SIXTH = ("ALTER TABLE rounds ADD COLUMN test_accuracy",)
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH, _SIXTH)
