@@ -10,6 +10,7 @@ the status of a result, and the command line turns it into exit code 3.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -17,6 +18,9 @@ from typing import TypeVar
 
 T = TypeVar("T")
 EXIT_INFEASIBLE = 3
+# What may be measured, priced or asked for, beside 0: products and quotients of five such numbers,
+# and squares of those of two, stay finite and above 0.
+SMALLEST, LARGEST = 1e-40, 1e40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +87,22 @@ def require(rules: Mapping[str, bool], **values: object) -> None:
     """Raise an InputError with every rule that does not hold."""
     if problems := unmet(rules, **values):
         raise InputError(problems)
+
+
+def amount_problems(*, or_zero: bool = False, **values: float) -> list[str]:
+    """What is wrong with numbers that users state; `or_zero` where these may be 0.
+
+    >>> amount_problems(target_gap=5e-324, ratio=-1.0)
+    ['`1e-40 <= target_gap <= 1e+40` must hold, but got target_gap=5e-324.',
+     '`ratio > 0 and finite` must hold, but got ratio=-1.0.']
+    """
+    rules = {}
+    for name, value in values.items():
+        if 0 < value < math.inf:
+            rules[f"{SMALLEST:g} <= {name} <= {LARGEST:g}"] = SMALLEST <= value <= LARGEST
+        else:
+            rules[f"{name} {'>=' if or_zero else '>'} 0 and finite"] = or_zero and value == 0
+    return unmet(rules, **values)
 
 
 class Collector:

@@ -19,7 +19,6 @@ from fedplan.convergence.histories import History
 from fedplan.convergence.pilots import Pilot
 from fedplan.convergence.saturation import ROUNDS
 from fedplan.core.fleet import (
-    MAX_VALUE,
     QUANTITIES,
     Fleet,
     FloatArray,
@@ -36,7 +35,7 @@ from fedplan.csvfile import (
     number,
     read_blocks,
 )
-from fedplan.errors import Collector, InputError, InputProblem
+from fedplan.errors import LARGEST, SMALLEST, Collector, InputError, InputProblem
 
 _KINDS = {
     "fleet": Kind(required=QUANTITIES, optional=("device", "count", "samples")),
@@ -219,8 +218,8 @@ def _fleet_part(cells: Cells, at: list[int]) -> tuple[_FleetPart, list[InputProb
             if name.endswith("_j") and not cell:
                 message += " Write 0 where it is unknown."
             message += comma_remedy(cell)
-            if MAX_VALUE < values[row] < math.inf:
-                message += f" The largest number accepted is {MAX_VALUE:g}."
+            if name != "count" and 0 < values[row] < math.inf:
+                message += f" Numbers from {SMALLEST:g} to {LARGEST:g} are accepted."
             problems.append(InputProblem(line=at[row], column=name, message=message))
     return (numbers, device), problems
 

@@ -135,3 +135,42 @@ def test_python_says_everything_at_once(make, reasons):
     assert len(error.value.problems) == len(reasons)
     for reason in reasons:
         assert reason in str(error.value)
+
+
+WIDE = ["--fleet", "two.csv"]
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["plan", "--example", "--min-local-steps", "9" * 20], "`min_local_steps <= 1000000000`"),
+        (["plan", *WIDE, "--bound", "a0=1,b0=1", "--target-gap", "5e-324"], "target_gap=5e-324"),
+        (["frontier", *WIDE, "--bound", "a0=1e-300,b0=1e50", "--target-gap", "1"], "b0=1e+50"),
+        (
+            ["frontier", *WIDE, "--bound", "a0=1,b0=1", "--target-gap", "1e-272"],
+            "target_gap=1e-272",
+        ),
+        (["plan", "--example", "--co2-per-kwh", "5e305"], "co2_g_per_kwh=5e+305"),
+        (["plan", "--example", "--price-hour", "1e300"], "per_hour=1e+300"),
+        (["plan", *WIDE, "--saturation", "1", "1e300"], "saturation"),
+        (["plan", *WIDE, "--rounds", "1e300"], "rounds=1e+300"),
+        (["plan", *WIDE, "--deadline-s", "1e-300"], "deadline_s=1e-300"),
+        (["plan", "--fleet", "endless.csv"], "column count: must be a positive integer"),
+    ],
+)
+def test_numbers_that_no_result_can_be_made_of(fedplan, tmp_path, monkeypatch, words, reason):
+    monkeypatch.chdir(tmp_path)
+    columns = HEADER.replace("samples", "count")
+    (tmp_path / "two.csv").write_text(f"{columns}1,2,3,4,1\n2,1,2,5,1\n")
+    (tmp_path / "endless.csv").write_text(f"{columns}1,2,3,4,inf\n")
+    result = fedplan(*words)
+    assert result.code == 2 and not result.out, result.err
+    assert reason in result.err
+
+
+def test_a_frontier_far_out_is_short(fedplan, tmp_path):
+    path = tmp_path / "two.csv"
+    path.write_text(HEADER + "1,2,3,4,1\n2,1,2,5,1\n")
+    result = fedplan("frontier", "--fleet", path, "--ratio", "1e13", "--format", "json")
+    assert result.code == 0
+    assert 2 <= len(result.json["points"]) < 1000 and not result.json["complete"]

@@ -15,7 +15,7 @@ from fedplan.cli.observed_fleet import show_fleet
 from fedplan.cli.options import download_option, format_option, quiet_option
 from fedplan.cli.output import Facts, print_result, say_at_the_end
 from fedplan.cli.training import compiling, fetch_data, named_study
-from fedplan.errors import Collector
+from fedplan.errors import LARGEST, Collector
 from fedplan.words import small
 
 if TYPE_CHECKING:
@@ -206,8 +206,6 @@ def _read(name: str, overrides: tuple[str, ...], options: dict[str, Any]) -> _Re
 
 def _exchange_sources(options: dict[str, Any], collector: Collector) -> list[str]:
     """Where the time of an exchange comes from: at most one place."""
-    from fedplan.core.fleet import MAX_VALUE
-
     sources = {"server": "measured", "comm_time_s": "stated", "bandwidth_mbps": "bandwidth"}
     given = [source for name, source in sources.items() if options[name] is not None]
     if len(given) > 1:
@@ -218,7 +216,7 @@ def _exchange_sources(options: dict[str, Any], collector: Collector) -> list[str
             "measure it, or --comm-time-s or --bandwidth-mbps to state it."
         )
     stated, bandwidth = options["comm_time_s"], options["bandwidth_mbps"]
-    if stated is not None and not 0 <= stated <= MAX_VALUE:
+    if stated is not None and not 0 <= stated <= LARGEST:
         collector.add(f"--comm-time-s must be a finite number >= 0, but got {stated}.")
     if bandwidth is not None and not 1e-9 <= bandwidth < math.inf:
         collector.add(f"--bandwidth-mbps must be a finite number > 0, but got {bandwidth}.")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from fedplan.asked import LIMITS, PRICES
 from fedplan.cli.output import check_file
-from fedplan.errors import Collector, InputError
+from fedplan.errors import Collector, InputError, amount_problems
 
 if TYPE_CHECKING:
     from fedplan.convergence.bound import Bound
@@ -182,8 +182,8 @@ class _Reader(Collector):
         if self._options["target_gap"] is not None:
             self.add("--target-gap goes with --bound: without a bound there is no gap.")
         rounds = self._options["full_rounds"]
-        if rounds is not None and not 0 < rounds < float("inf"):
-            self.add(f"`rounds > 0 and finite` must hold, but got rounds={rounds}.")
+        for problem in amount_problems(rounds=rounds) if rounds is not None else []:
+            self.add(problem)
             rounds = None
         low, high = self._options["saturation"] or RANGE
         return self.attempt(lambda: Convergence.unmeasured(low, high, rounds or 2 * ROUNDS))

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fedplan.core.fleet import FloatArray
-from fedplan.errors import InputError, require, unmet
+from fedplan.errors import SMALLEST, InputError, amount_problems
 from fedplan.notebook import Shown
 from fedplan.words import in_words
 
@@ -34,9 +34,10 @@ class Bound(Shown):
         values = {"a0": a0, "b0": b0, "c0": b0 if c0 is None else c0}
         if not all(isinstance(value, Real) for value in values.values()):
             raise InputError(f"a0, b0 and c0 must be numbers, but got {values}.")
-        rules = {f"{name} >= 0 and finite": 0 <= value < 1e100 for name, value in values.items()}
-        problems = unmet(rules, **values)
-        if not problems and a0 == b0 == 0:
+        # Of a fit they may be next to nothing, which counts as nothing.
+        values = {name: 0.0 if 0 < value < SMALLEST else value for name, value in values.items()}
+        problems = amount_problems(**values, or_zero=True)
+        if not problems and values["a0"] == values["b0"] == 0:
             problems.append(
                 "`a0 + b0 > 0` must hold, but both are 0: all clients would need no round at all."
             )
@@ -51,7 +52,8 @@ class Bound(Shown):
     @classmethod
     def from_ratio(cls, ratio: float) -> Bound:
         """Build the paper's bound in relative units from rho = A0 / B0 alone."""
-        require({"ratio >= 0 and finite": 0 <= ratio < 1e100}, ratio=ratio)
+        if problems := amount_problems(ratio=ratio, or_zero=True):
+            raise InputError(problems)
         return cls(a0=ratio, b0=1.0)
 
     @property
@@ -93,7 +95,7 @@ def drift(bound: Bound, clients_per_round: ArrayLike, num_clients: int) -> Float
 
 def target_gap_problems(target_gap: float) -> list[str]:
     """What is wrong with a target gap: nothing, or that no number of rounds reaches it."""
-    return unmet({"target_gap > 0 and finite": 0 < target_gap < math.inf}, target_gap=target_gap)
+    return amount_problems(target_gap=target_gap)
 
 
 def rounds_for_gap(

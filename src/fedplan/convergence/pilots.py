@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from fedplan.core.fleet import MAX_CLIENTS, MAX_VALUE
-from fedplan.errors import InputError, InputProblem
+from fedplan.core.fleet import MAX_CLIENTS
+from fedplan.errors import LARGEST, InputError, InputProblem
 
 # What the rounds, seconds and joules are of that are predicted from pilots alone.
 DESCENT = "the pilots' descent from upper_loss to lower_loss"
@@ -56,9 +56,9 @@ def _is_count(value: object) -> bool:
     return isinstance(value, int | np.integer) and 1 <= int(value) <= MAX_CLIENTS
 
 
-def _is_finite(value: object, least: float = -MAX_VALUE) -> bool:
+def _is_finite(value: object, least: float = -LARGEST) -> bool:
     return isinstance(value, int | float | np.integer | np.floating) and bool(
-        least <= value <= MAX_VALUE
+        least <= value <= LARGEST
     )
 
 

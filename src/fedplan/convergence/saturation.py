@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from fedplan.core.fleet import FloatArray
 from fedplan.core.learning_rate import LearningRate
-from fedplan.errors import InputError
+from fedplan.errors import LARGEST, InputError, amount_problems
 
 # What drawing one client at random adds to rounds, as a multiple of those of all clients, where
 # nobody has measured it. Over the settings of `reproduction/participation.py` the median is
@@ -49,12 +49,10 @@ class Saturation:
     sampling: float = SAMPLING
 
     def __post_init__(self) -> None:
-        problems = [
-            f"`{name} {sign} 0 and finite` must hold, but got {name}={value}."
-            for name, sign in (("rounds", ">"), ("saturation", ">="), ("sampling", ">="))
-            if not (0 <= (value := getattr(self, name)) < math.inf and (value or sign == ">="))
-        ]
-        if self.interval is not None and not 0 <= self.interval[0] <= self.interval[1] < math.inf:
+        problems = amount_problems(rounds=self.rounds) + amount_problems(
+            saturation=self.saturation, sampling=self.sampling, or_zero=True
+        )
+        if self.interval is not None and not 0 <= self.interval[0] <= self.interval[1] <= LARGEST:
             problems = [f"`0 <= low <= high` must hold for the saturation, got {self.interval}."]
         if problems:
             raise InputError(problems)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedplan.core.prediction import Prediction
-from fedplan.errors import InputError, unmet
+from fedplan.errors import InputError, amount_problems, unmet
 
 LIMIT_SLACK = 1e-12  # relative; a limit exceeded by no more than rounding is met
 MAX_STEPS = 10**9
@@ -34,13 +34,16 @@ class Constraints:
 
     def __post_init__(self) -> None:
         given = {n: value for n in self.__slots__ if (value := getattr(self, n)) is not None}
-        rules = {f"{n} > 0 and finite": 0 < given[n] < math.inf for n in TOTALS if n in given}
+        problems = amount_problems(**{name: given[name] for name in TOTALS if name in given})
+        rules: dict[str, bool] = {}
         for what in ("clients_per_round", "local_steps"):
             low, high = f"min_{what}", f"max_{what}"
             rules |= {f"{n} >= 1": not given[n] < 1 for n in (low, high) if n in given}
             if low in given and high in given:
                 rules[f"{low} <= {high}"] = not given[low] > given[high]
-        problems = unmet(rules, **given)
+        for name in ("min_local_steps", "max_local_steps"):
+            rules[f"{name} <= {MAX_STEPS}"] = not given.get(name, 1) > MAX_STEPS
+        problems += unmet(rules, **given)
         problems += [
             f"{name} must be an integer, but got {name}={value}."
             for name, value in given.items()

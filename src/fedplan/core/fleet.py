@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fedplan.errors import InputError, InputProblem, require, unmet
+from fedplan.errors import LARGEST, SMALLEST, InputError, InputProblem, require, unmet
 from fedplan.frames import make_frame
 from fedplan.notebook import table_html
 from fedplan.words import in_words
@@ -19,7 +19,6 @@ IntArray = NDArray[np.int64]
 
 QUANTITIES = ("step_time_s", "comm_time_s", "step_energy_j", "comm_energy_j")
 MAX_CLIENTS = 10**12  # counts stay exact in a float64 with room to multiply
-MAX_VALUE = 1e60  # seconds or joules; products of a few such numbers stay finite
 _FEW = 4096  # below this a plain sort is as quick
 
 
@@ -34,10 +33,10 @@ def invalid(column: str, values: FloatArray) -> NDArray[np.bool_]:
     """Mask of the values that break `requirement_of` (NaN and infinity included)."""
     if column == "count":
         fits = (values >= 1) & (values == np.floor(values)) & (values <= MAX_CLIENTS)
-    elif column == "step_time_s":
-        fits = (values > 0) & (values <= MAX_VALUE)
     else:
-        fits = (values >= 0) & (values <= MAX_VALUE)
+        fits = (values >= SMALLEST) & (values <= LARGEST)
+        if column != "step_time_s":
+            fits |= values == 0
     return np.asarray(~fits)
 
 
@@ -250,7 +249,7 @@ def draw_fleet(
     problems = [
         f"`mean > 0 and sd >= 0` (or both 0) must hold for {name}, but got (mean, sd)={spread}."
         for name, spread in spreads.items()
-        if not (np.isfinite(spread).all() and min(spread) >= 0 and (spread[0] or not spread[1]))
+        if not (all(0 <= each <= LARGEST for each in spread) and (spread[0] or not spread[1]))
     ]
     problems += unmet({"num_clients >= 1": num_clients >= 1}, num_clients=num_clients)
     if law not in ("normal", "lognormal"):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from fedplan.core.fleet import Fleet, FloatArray
-from fedplan.errors import InputError, unmet
+from fedplan.errors import LARGEST, InputError, amount_problems
 from fedplan.words import JOULES_PER_KWH, SECONDS_PER_HOUR
 
 WEIGHTED = "weighted s and J"  # the unit of costs that weigh both
@@ -26,8 +25,9 @@ class Objective:
 
     def __post_init__(self) -> None:
         rates = (self.per_second, self.per_joule, self.per_client_round)
-        if not all(0 <= rate < math.inf for rate in rates):
-            raise InputError(f"every rate must be >= 0 and finite, but got {rates}.")
+        most = LARGEST**2  # a price of what itself has a price, such as a megabyte
+        if not all(0 <= rate <= most for rate in rates):
+            raise InputError(f"every rate must be from 0 to {most:g}, but got {rates}.")
 
     @classmethod
     def weighted(cls, energy_weight: float) -> Objective:
@@ -94,8 +94,7 @@ class Prices:
 
     def __post_init__(self) -> None:
         given = {name: getattr(self, name) for name in self.__slots__}
-        rules = {f"{name} >= 0 and finite": 0 <= given[name] < math.inf for name in given}
-        problems = unmet(rules, **given)
+        problems = amount_problems(**given, or_zero=True)
         costs = ("per_hour", "per_kwh", "per_client_round", "per_mb", "co2_g_per_kwh")
         if not problems and not any(given[name] for name in costs):
             problems.append("at least one price must be > 0. Give, say, per_hour and per_kwh.")

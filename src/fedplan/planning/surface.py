@@ -17,6 +17,7 @@ from fedplan.participation.rankings import round_times_s
 from fedplan.participation.uniform import round_energy_j
 
 _MAX_PAIRS = 1e6  # (K, E) pairs of a complete grid, whatever the fleet
+_MAX_STEPS = 4096  # values of E of a complete grid: past them one step more changes little
 _MAX_WORK = 3e8  # devices x pairs
 STEPS_A_DECADE = 13  # of a ladder of E for a large fleet, which is ranked at each of them
 
@@ -74,8 +75,10 @@ def between_neighbours(points: IntArray, position: int, size: int) -> IntArray:
 
 def fits_whole(fleet: Fleet, clients_range: tuple[int, int], steps_range: tuple[int, int]) -> bool:
     """Whether every (K, E) of these ranges can be looked at in about a second."""
-    pairs = float(clients_range[1] - clients_range[0] + 1) * (steps_range[1] - steps_range[0] + 1)
-    return pairs <= _MAX_PAIRS and pairs * fleet.count.size <= _MAX_WORK
+    steps = steps_range[1] - steps_range[0] + 1
+    pairs = float(clients_range[1] - clients_range[0] + 1) * steps
+    affordable = pairs <= _MAX_PAIRS and pairs * fleet.count.size <= _MAX_WORK
+    return affordable and steps <= _MAX_STEPS
 
 
 def affordable_lattice(entries: int) -> int:
