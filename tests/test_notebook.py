@@ -8,7 +8,7 @@ import re
 import sys
 
 import pytest
-from planned import make_plan, sensitivity
+from planned import make_plan, problem_of, sensitivity
 
 import fedplan
 from fedplan import Bound, Constraints, Fleet, Pilot
@@ -134,7 +134,7 @@ def test_without_a_library_the_line_to_type_is_said(monkeypatch):
 
 
 PLOTS = {
-    "plan": lambda **kind: fedplan.plot_plan(PLAN, FLEET, BOUND, energy_weight=0.2, **kind),
+    "plan": lambda **kind: fedplan.plot_plan(PLAN, problem_of(FLEET, 0.2), BOUND, **kind),
     "frontier": lambda **kind: fedplan.plot_frontier(FRONTIER, **kind),
     "fit": lambda **kind: fedplan.plot_fit(ESTIMATE, PILOTS, 100, **kind),
     "convergence": lambda **kind: fedplan.plot_convergence([RUN], target_loss=0.6, **kind),

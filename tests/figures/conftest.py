@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from planned import make_plan
+from planned import make_plan, problem_of
 
 from fedplan.convergence.bound import Bound
 from fedplan.convergence.estimation import estimate_bound
@@ -43,7 +43,7 @@ def plan(fleet: Fleet, bound: Bound) -> Plan:
 
 @pytest.fixture(scope="session")
 def plan_data(fleet: Fleet, bound: Bound, plan: Plan) -> Figure:
-    return plan_figure_data(fleet, bound, plan, energy_weight=0.3)
+    return plan_figure_data(plan, problem_of(fleet, 0.3), bound)
 
 
 @pytest.fixture(scope="session")

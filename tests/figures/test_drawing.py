@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from matplotlib.figure import Figure
-from planned import make_plan
+from planned import make_plan, problem_of
 
 from fedplan.convergence.bound import Bound
 from fedplan.convergence.estimation import estimate_bound
@@ -44,7 +44,8 @@ def on_screen(plan_data: Data) -> Any:
 
 
 def figure_of(fleet: Fleet, bound: Bound, **request: Any) -> Data:
-    return plan_figure_data(fleet, bound, make_plan(fleet, bound, **request), **request)
+    plan = make_plan(fleet, bound, **request)
+    return plan_figure_data(plan, problem_of(fleet, **request), bound)
 
 
 @cache

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from planned import make_plan
+from planned import make_plan, problem_of
 
 from fedplan.convergence.bound import Bound
 from fedplan.convergence.estimation import Estimate, estimate_bound
@@ -20,7 +20,7 @@ from fedplan.core.objective import Objective, Prices
 from fedplan.core.plan import Plan
 from fedplan.errors import InputError
 from fedplan.figures import Figure, draw_print, draw_screen, plan_figure_data
-from fedplan.figures.cost_map import surface_around
+from fedplan.figures.cost_map import grid_surface
 from fedplan.figures.spec import Line, Map, Panel, Points, Shaded, Texts
 from fedplan.planning.frontier import compute_frontier
 from fedplan.planning.predict import predict
@@ -28,7 +28,8 @@ from fedplan.planning.surface import cost_surface
 
 
 def figure_of(fleet: Fleet, bound: Bound | Estimate, **request: Any) -> Figure:
-    return plan_figure_data(fleet, bound, make_plan(fleet, bound, **request), **request)
+    plan = make_plan(fleet, bound, **request)
+    return plan_figure_data(plan, problem_of(fleet, **request), bound)
 
 
 def marks_of(panel: Panel) -> dict[str, Points]:
@@ -101,7 +102,7 @@ def test_the_smooth_map_goes_through_the_computed_costs(plan_data: Figure) -> No
 
 def test_the_paper_s_plan_is_priced_like_the_others(fleet: Fleet, bound: Bound) -> None:
     plan = make_plan(fleet, bound, energy_weight=0.3, method="paper")
-    data = plan_figure_data(fleet, bound, plan, energy_weight=0.3)
+    data = plan_figure_data(plan, problem_of(fleet, 0.3), bound)
     (name, chosen), *others = marks_of(data.panels[0]).items()
     exact = predict(fleet, bound, Objective.weighted(0.3), 7, 29)
     assert (chosen.x[0], name) == (exact.time_s, "the paper's method: K=7, E=29")
@@ -123,7 +124,7 @@ def test_an_estimate_stands_for_its_bound_and_reach(fleet: Fleet, pilots: list[P
 def test_a_robust_choice_past_the_predicting_bound_s_steps_is_on_the_grid(fleet: Fleet) -> None:
     bound, other = Bound(a0=9.0, b0=1.0), Bound(a0=40_000.0, b0=1.0)
     plan = make_plan(fleet, bound, plausible=[bound, other])
-    data = plan_figure_data(fleet, bound, plan)
+    data = plan_figure_data(plan, problem_of(fleet), bound)
     clients, steps = plan.setting.pair
     assert steps > bound.fewest_rounds_steps()
     chosen = next(iter(marks_of(data.panels[1]).values()))
@@ -135,7 +136,7 @@ def test_a_robust_choice_may_leave_no_frontier(fleet: Fleet) -> None:
     limits = Constraints(deadline_s=100.0)
     request = {"plausible": [likely, hopeful], "regret_quantile": 0.5, "constraints": limits}
     plan = make_plan(fleet, likely, **request)
-    data = plan_figure_data(fleet, likely, plan, constraints=limits)
+    data = plan_figure_data(plan, problem_of(fleet, constraints=limits), likely)
     line = next(part for part in data.panels[0].parts if isinstance(part, Line))
     (over,) = [part for part in data.panels[1].parts if isinstance(part, Shaded)]
     assert line.x.size == 0 and over.inside.all()
@@ -178,7 +179,7 @@ def test_without_energies_only_time_differs(bound: Bound) -> None:
 def test_a_fleet_of_one_has_a_curve(bound: Bound) -> None:
     fleet = Fleet(step_time_s=0.1, comm_time_s=2.0, step_energy_j=1.0)
     plan = make_plan(fleet, bound, energy_weight=0.3)
-    _, panel = plan_figure_data(fleet, bound, plan, energy_weight=0.3).panels
+    _, panel = plan_figure_data(plan, problem_of(fleet, 0.3), bound).panels
     curve, chosen = panel.parts[:2]
     assert isinstance(curve, Line) and isinstance(chosen, Points)
     assert panel.x.label == "local steps E"
@@ -186,13 +187,11 @@ def test_a_fleet_of_one_has_a_curve(bound: Bound) -> None:
     assert curve.y.min() == 1.0
 
 
-@pytest.mark.parametrize(("size", "most"), [(20_001, (24, 16)), (5_000, (60, 60))])
+@pytest.mark.parametrize(("size", "most"), [(20_001, (41, 40)), (100, (100, 64))])
 def test_grids_stay_small_and_have_the_plan(bound: Bound, size: int, most: tuple[int, int]) -> None:
     fleet = draw_fleet(size, step_time_s=(0.1, 0.03), comm_time_s=(2.0, 0.7))
     chosen = make_plan(fleet, bound).setting.pair
-    surface = surface_around(
-        fleet, bound, Objective.weighted(0.0), chosen, target_gap=1.0, constraints=Constraints()
-    )
+    surface = grid_surface(problem_of(fleet), bound, [chosen])
     rows, columns = surface.cost.shape
     assert rows <= most[0] and columns <= most[1]
     assert chosen[0] in surface.clients_per_round and chosen[1] in surface.local_steps
@@ -200,7 +199,7 @@ def test_grids_stay_small_and_have_the_plan(bound: Bound, size: int, most: tuple
 
 def test_a_hundred_devices_take_less_than_a_second(fleet: Fleet, bound: Bound, plan: Plan) -> None:
     start = time.perf_counter()
-    plan_figure_data(fleet, bound, plan, energy_weight=0.3)
+    plan_figure_data(plan, problem_of(fleet, 0.3), bound)
     assert time.perf_counter() - start < 1.0
 
 
@@ -208,12 +207,7 @@ def test_an_infeasible_plan_cannot_be_drawn(fleet: Fleet, bound: Bound) -> None:
     limits = Constraints(deadline_s=1.0)
     plan = make_plan(fleet, bound, constraints=limits)
     with pytest.raises(InputError, match="infeasible plan has no setting"):
-        plan_figure_data(fleet, bound, plan, constraints=limits)
-
-
-def test_weight_and_prices_together_are_refused(fleet: Fleet, bound: Bound, plan: Plan) -> None:
-    with pytest.raises(InputError, match="not both"):
-        plan_figure_data(fleet, bound, plan, energy_weight=0.3, prices=Prices(per_hour=1.0))
+        plan_figure_data(plan, problem_of(fleet, constraints=limits), bound)
 
 
 @settings(max_examples=40, deadline=None)
@@ -234,7 +228,7 @@ def test_any_plan_has_a_figure(
     )
     bound = Bound(a0=ratio, b0=1.0, c0=sampling)
     plan = make_plan(fleet, bound, energy_weight=weight)
-    frontier, cost, *_ = plan_figure_data(fleet, bound, plan, energy_weight=weight).panels
+    frontier, cost, *_ = plan_figure_data(plan, problem_of(fleet, weight), bound).panels
     chosen = next(iter(marks_of(frontier).values()))
     assert frontier.x.has(chosen.x[0]) and frontier.y.has(chosen.y[0])
     for part in cost.parts:

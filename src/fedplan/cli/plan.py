@@ -108,13 +108,10 @@ def _figure(request: Request, result: Plan) -> Figure | None:
     if not result.success or not is_uniform or isinstance(knowledge, Saturation):
         return None
     return plan_figure_data(
-        request.problem.fleet,
-        knowledge,
         result,
-        energy_weight=request.problem.objective.energy_weight,
-        prices=request.prices,
+        request.problem,
+        knowledge,
         target_gap=request.target_gap,
-        constraints=request.problem.limits,
         relative=request.relative_to or False,
     )
 

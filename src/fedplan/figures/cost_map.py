@@ -7,61 +7,100 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fedplan.core.constraints import Constraints
 from fedplan.figures.axes import count_axis, fit_axis
 from fedplan.figures.spec import Categories, Line, Map, Panel, Part, Shaded, scale_panel, spot
 from fedplan.figures.style import BLUE, LEVELS, Look, band_colours, looks
 from fedplan.planning.steps import steps_range
-from fedplan.planning.surface import Surface, cost_surface, lattice
+from fedplan.planning.surface import STEPS_A_DECADE, Surface, cost_surface, ladder, lattice
 from fedplan.words import NO_UNIT
 
 if TYPE_CHECKING:
     from fedplan.convergence.bound import Bound
-    from fedplan.core.constraints import Constraints
-    from fedplan.core.fleet import Fleet, FloatArray, IntArray
+    from fedplan.core.fleet import FloatArray, IntArray
     from fedplan.core.objective import Objective
+    from fedplan.core.problem import Problem
     from fedplan.figures.frontier import Mark
 
 _FAR = 50.0  # times the lowest cost; what costs more, or never gets there, is drawn as this
 _BELOW, _ABOVE = -0.8, 4.0  # what the next levels would be
 _FINE = 110  # points along each axis of the drawn map
 
-# Most values of (K, E) looked at; fewer in a large fleet, where each E costs a sort of it all.
-_GRID, _LARGE_GRID, _LARGE_FLEET = (60, 60), (24, 16), 20_000
+_SMALL = 2_000  # entries; a larger fleet has a coarser grid, for each E is a sort of it
+_CLIENTS, _FEWER_CLIENTS = 128, 40
+_ALL_STEPS = 64  # up to here every E is looked at
+_A_DECADE = 24  # of E beyond, for a small fleet
 
 
-def surface_around(
-    fleet: Fleet,
-    bound: Bound,
-    objective: Objective,
-    chosen: tuple[int, int],
-    *,
-    target_gap: float,
-    constraints: Constraints,
+def grid_surface(
+    problem: Problem, bound: Bound, settings: Sequence[tuple[int, int]], target_gap: float = 1.0
 ) -> Surface:
-    """Costs over a grid of every (K, E) the constraints allow, the chosen one among them."""
-    most = _LARGE_GRID if fleet.count.size > _LARGE_FLEET else _GRID
-    ks = _values(constraints.clients_range(len(fleet)), most[0], chosen[0])
-    es = _values(steps_range(constraints, bound), most[1], chosen[1])
-    return cost_surface(fleet, bound, objective, ks, es, target_gap=target_gap)
+    """Costs over the (K, E) that figures look at, these settings among them.
+
+    The rest of the grid depends on the fleet and on how far E goes, not on prices, other limits or
+    the plan: who moves those finds every round time in the fleet's memory.
+    """
+    fleet = problem.fleet
+    is_small = fleet.count.size <= _SMALL
+    most = Constraints(max_local_steps=problem.limits.max_local_steps)
+    high = steps_range(most, bound)[1]
+    ks = lattice(1, len(fleet), _CLIENTS if is_small else _FEWER_CLIENTS)
+    es = ladder(1, high, _A_DECADE if is_small else STEPS_A_DECADE)
+    if is_small and high <= _ALL_STEPS:
+        es = np.arange(1, high + 1)
+    ks, es = (
+        np.union1d(values, [setting[which] for setting in settings]).astype(np.int64)
+        for which, values in enumerate((ks, es))
+    )
+    return cost_surface(fleet, bound, problem.objective, ks, es, target_gap=target_gap)
+
+
+def allowed_part(
+    surface: Surface, problem: Problem, bound: Bound, settings: Sequence[tuple[int, int]]
+) -> Surface:
+    """The part of a surface within the ranges of K and E, and around these settings."""
+    limits = problem.limits
+    rows, columns = (
+        _within(values, min([low, *chosen]), max([high, *chosen]))
+        for values, (low, high), chosen in (
+            (
+                surface.clients_per_round,
+                limits.clients_range(len(problem.fleet)),
+                [k for k, _ in settings],
+            ),
+            (surface.local_steps, steps_range(limits, bound), [e for _, e in settings]),
+        )
+    )
+    return Surface(
+        clients_per_round=surface.clients_per_round[rows],
+        local_steps=surface.local_steps[columns],
+        expected_rounds=surface.expected_rounds[rows, columns],
+        time_s=surface.time_s[rows, columns],
+        energy_j=surface.energy_j[rows, columns],
+        cost=surface.cost[rows, columns],
+    )
+
+
+def _within(values: IntArray, low: int, high: int) -> slice:
+    start = int(np.searchsorted(values, low, "left"))
+    end = int(np.searchsorted(values, high, "right"))
+    if start == end:  # between two values: the next one stands for it
+        start = min(start, values.size - 1)
+        end = start + 1
+    return slice(start, end)
 
 
 def cost_panels(
-    surface: Surface,
-    marks: Sequence[Mark],
-    constraints: Constraints,
-    *,
-    basis: str,
-    points: int = _FINE,
+    surface: Surface, marks: Sequence[Mark], problem: Problem, *, points: int = _FINE
 ) -> tuple[Panel, ...]:
     """Extra cost over a surface that has the chosen mark's K and E: a map and its scale of colours.
 
     Where K or E has a single value there is a curve instead. Where nothing is chosen, for nothing
     meets the limits, extra cost is above the lowest.
 
-    basis : what cost is made of, for the title.
     points : of each axis of the map.
     """
-    title, quantity, extra = _extra_cost(surface, marks, basis)
+    title, quantity, extra = _extra_cost(surface, marks, problem.objective)
     ks, es = surface.clients_per_round, surface.local_steps
     x = count_axis("local steps E", int(es[0]), int(es[-1]))
     y = count_axis("clients per round K", int(ks[0]), int(ks[-1]))
@@ -69,7 +108,7 @@ def cost_panels(
     if ks.size > 1 and es.size > 1:
         marked = _marks(marks, held, [(m.local_steps, m.clients_per_round) for m in marks])
         drawn, levels = _map(extra, ks, es, points, quantity), _crossed(extra)
-        parts = (drawn, *marked, *_forbidden(surface, constraints))
+        parts = (drawn, *marked, *_forbidden(surface, problem.limits))
         names = tuple(f"{level:+.0%}" for level in levels)
         strip = scale_panel(Categories(names=names, label=quantity, upward=True), drawn.colours)
         panel = Panel(x=x, y=y, parts=parts, title=title)
@@ -91,8 +130,14 @@ def cost_panels(
     return (panel,)
 
 
-def _extra_cost(surface: Surface, marks: Sequence[Mark], basis: str) -> tuple[str, str, FloatArray]:
+def _extra_cost(
+    surface: Surface, marks: Sequence[Mark], objective: Objective
+) -> tuple[str, str, FloatArray]:
     """A title, what is shown, and cost / planned (or lowest) cost - 1, one row for each K."""
+    weight = objective.energy_weight
+    basis = f"energy weight {weight:g}" if weight else "time alone"
+    if weight is None:
+        basis = objective.unit
     title, quantity, cost = f"Extra cost of other settings ({basis})", "extra cost", surface.cost
     if not cost.any():  # nothing costs anything, and the plan is the fastest
         title, quantity = "Extra time of other settings (cost is 0)", "extra time"
@@ -171,12 +216,3 @@ def _marks(
         for mark, place, look in zip(marks, places, looks(marks), strict=True)
         if mark in held
     ]
-
-
-def _values(ends: tuple[int, int], most: int, chosen: int) -> IntArray:
-    # A robust choice may be past the steps worth taking by the bound that predicts.
-    low, high = min(ends[0], chosen), max(ends[1], chosen)
-    if high - low < most:
-        return lattice(low, high, most)
-    # The plan must be on the grid: the smallest contours are around it.
-    return np.union1d(lattice(low, high, most - 1), [chosen])

@@ -22,10 +22,8 @@ if TYPE_CHECKING:
     from fedplan.convergence.bound import Bound
     from fedplan.convergence.estimation import Estimate
     from fedplan.convergence.pilots import Pilot
-    from fedplan.core.constraints import Constraints
-    from fedplan.core.fleet import Fleet
-    from fedplan.core.objective import Prices
     from fedplan.core.plan import Plan
+    from fedplan.core.problem import Problem
     from fedplan.core.records import RunRecord
     from fedplan.planning.frontier import FrontierPoint
 
@@ -34,13 +32,10 @@ Backend = Literal["plotly", "matplotlib"]
 
 def plot_plan(
     plan: Plan,
-    fleet: Fleet,
+    problem: Problem,
     bound: Bound | Estimate,
     *,
-    energy_weight: float | None = None,
-    prices: Prices | None = None,
     target_gap: float = 1.0,
-    constraints: Constraints | None = None,
     backend: Backend = "plotly",
 ) -> Any:
     """The plan on the time-energy frontier, and what every other (K, E) costs above it.
@@ -50,21 +45,12 @@ def plot_plan(
     >>> from fedplan import Bound, Fleet, Objective, Problem, make_plan, plot_plan
     >>> fleet = Fleet(step_time_s=[0.1, 0.2, 0.4], comm_time_s=2.0, step_energy_j=0.5)
     >>> bound = Bound(a0=1000.0, b0=1.0, c0=10.0)
-    >>> plan = make_plan(Problem(fleet=fleet, objective=Objective.weighted(0.2)), bound)
-    >>> figure = plot_plan(plan, fleet, bound, energy_weight=0.2, backend="matplotlib")
+    >>> problem = Problem(fleet=fleet, objective=Objective.weighted(0.2))
+    >>> figure = plot_plan(make_plan(problem, bound), problem, bound, backend="matplotlib")
     >>> type(figure).__name__
     'Figure'
     """
-    data = plan_figure_data(
-        fleet,
-        bound,
-        plan,
-        energy_weight=energy_weight,
-        prices=prices,
-        target_gap=target_gap,
-        constraints=constraints,
-    )
-    return _draw(data, backend)
+    return _draw(plan_figure_data(plan, problem, bound, target_gap=target_gap), backend)
 
 
 def plot_frontier(points: Sequence[FrontierPoint], *, backend: Backend = "plotly") -> Any:

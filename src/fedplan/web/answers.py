@@ -21,9 +21,9 @@ from fedplan.planning.plans import BEST_UNIFORM, TURNS, beside_turns
 from fedplan.planning.predict import predict, price_setting
 from fedplan.planning.sensitivity import WhatIf, sensitivity
 from fedplan.web.copies import as_command, as_python, fleet_file
-from fedplan.web.grids import Grid, scales_of
-from fedplan.web.pictures import law_pictures, sampling_pictures
+from fedplan.web.pictures import pictures_of
 from fedplan.web.question import Question
+from fedplan.web.scales import scales_of
 from fedplan.web.state import COEFFICIENTS
 from fedplan.words import extra, few_digits, joules, number, seconds
 
@@ -54,7 +54,6 @@ def answer(question: Question) -> dict[str, Any]:
         chosen = _priced(question, chosen.pair)  # the paper's own model takes no stragglers
     current = _priced(question, question.current) if question.current else None
     remark = extra(current.cost / chosen.cost) if current and chosen and chosen.cost else ""
-    pictures, scales = _pictures_and_scales(question, plan, (chosen, current))
     estimate = question.knowledge if isinstance(question.knowledge, Estimate) else None
     shown = question.knowledge if isinstance(question.knowledge, Bound) else question.reference
     bound, _, _ = what_is_known(shown, None)
@@ -70,8 +69,8 @@ def answer(question: Question) -> dict[str, Any]:
         "regret": plan.regret,
         "is_guess": estimate is not None and is_guess(plan.regret),
         "rows": _setting_rows(question, plan, current, remark),
-        "pictures": pictures,
-        "scales": scales,
+        "pictures": pictures_of(question, plan, chosen, current),
+        "scales": scales_of(question),
         "fleet": _facts(question),
         "convergence": {
             "name": question.convergence.name,
@@ -83,23 +82,6 @@ def answer(question: Question) -> dict[str, Any]:
         "python": as_python(question),
         "fleet_file": fleet_file(question),
     }
-
-
-def _pictures_and_scales(
-    question: Question, plan: Plan, priced: tuple[Prediction | None, Prediction | None]
-) -> tuple[dict[str, Any], dict[str, list[float]]]:
-    known = question.knowledge
-    if isinstance(known, Saturation):
-        return law_pictures(question, plan), scales_of(question, None)
-    bound, plausible, limits = what_is_known(known, question.problem.limits)
-    is_mapped = question.method is not None
-    settings = [plan.prediction.pair] if is_mapped and plan.prediction is not None else []
-    grid = Grid(question.fleet, bound, limits, settings)
-    whole = grid.surface(question.problem.objective, question.convergence.target_gap)
-    scales = scales_of(question, whole)
-    if not is_mapped:
-        return law_pictures(question, plan), scales
-    return sampling_pictures(question, plan, grid, whole, tuple(plausible), priced), scales
 
 
 def doubts(question: Question) -> dict[str, Any]:

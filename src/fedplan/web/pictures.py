@@ -7,17 +7,21 @@ and the head of the table that says the same.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from fedplan.convergence.bound import Bound
+from fedplan.convergence.estimation import what_is_known
+from fedplan.convergence.saturation import Saturation
 from fedplan.core.constraints import Constraints
 from fedplan.core.fleet import Fleet, FloatArray, IntArray
-from fedplan.core.plan import GroupCost, Plan
+from fedplan.core.plan import Plan
 from fedplan.core.prediction import Prediction
+from fedplan.core.problem import Problem
 from fedplan.figures.axes import count_axis, fit_axis
-from fedplan.figures.cost_map import cost_panels
+from fedplan.figures.cost_map import allowed_part, cost_panels, grid_surface
 from fedplan.figures.devices import devices_panel
 from fedplan.figures.frontier import Mark, frontier_panel
 from fedplan.figures.plan import plan_marks
@@ -26,11 +30,9 @@ from fedplan.figures.spec import Figure, Line, Panel, alone, spot
 from fedplan.figures.style import BY_ROLE
 from fedplan.figures.turns import plan_turns_data
 from fedplan.participation.slowest import log_choose_ratio
-from fedplan.participation.uniform import round_time_s
 from fedplan.planning.frontier import FrontierPoint, frontier_of
 from fedplan.planning.sensitivity import other_bounds
-from fedplan.planning.surface import Surface
-from fedplan.web.grids import Grid
+from fedplan.planning.surface import Surface, cost_surface
 from fedplan.web.question import Question
 from fedplan.words import NO_UNIT, extra, seconds
 
@@ -47,76 +49,58 @@ _NO_MAP = {
     "uniform": "Nothing was measured, so costs over K and E are not mapped: give a bound or "
     "pilots under Convergence.",
 }
-_NONE = dict.fromkeys(("turns", "frontier", "map", "steps", "clients"))
 
 
-def law_pictures(question: Question, plan: Plan) -> dict[str, Any]:
-    """Of a plan by any law: its groups and turns where it has any, and why there is no map."""
-    found, waits, sampled = plan.prediction, None, None
-    if found is not None:
-        words = "a round on average"
-        if found.clients_per_round is not None:
-            words = f"a round waits (K={found.clients_per_round:,})"
-        waits = words, found.time_s / found.expected_rounds
-        if plan.participation in ("uniform", "shuffled"):
-            sampled = found.clients_per_round
-    steps = 1 if found is None else found.local_steps
-    return {
-        **_NONE,
-        **_devices(question.fleet, steps, waits, sampled, plan.groups),
+def pictures_of(
+    question: Question, plan: Plan, chosen: Prediction | None, current: Prediction | None
+) -> dict[str, Any]:
+    """Those of a plan, or None: devices of any; groups of turns; maps of uniform sampling by bound.
+
+    chosen, current : what the plan's setting takes, stragglers counted, and the user's own.
+    """
+    clients, steps, waits = None, 1, None
+    if chosen is not None:
+        clients, steps = chosen.clients_per_round, chosen.local_steps
+        words = "a round on average" if clients is None else f"a round waits (K={clients:,})"
+        waits = words, chosen.time_s / chosen.expected_rounds
+    is_drawn_alike = plan.participation in ("uniform", "shuffled")
+    head = ("a round takes", "devices", *(["group"] if plan.groups else []))
+    devices = devices_panel(question.fleet, steps, waits, plan.groups)
+    pictures: dict[str, Any] = dict.fromkeys(("turns", "frontier", "map", "steps", "clients"))
+    if question.method is not None:
+        pictures |= _over_settings(question, plan, chosen, current)
+    return pictures | {
+        "histogram": _drawn(alone(devices), *head),
+        "slowest": _slowest(question.fleet, steps, clients or 1) if is_drawn_alike else [],
         "turns": _turns(plan) if plan.groups else None,
-        "note": _NO_MAP[question.participation],
+        "note": "" if question.method is not None else _NO_MAP[question.participation],
     }
 
 
-def sampling_pictures(
-    question: Question,
-    plan: Plan,
-    grid: Grid,
-    whole: Surface,
-    plausible: tuple[Bound, ...],
-    priced: tuple[Prediction | None, Prediction | None],
+def _over_settings(
+    question: Question, plan: Plan, chosen: Prediction | None, current: Prediction | None
 ) -> dict[str, Any]:
-    """Of uniform sampling with a bound: the frontier, the map, curves, and who is waited for.
-
-    priced : the plan's setting, and the user's own.
-    """
-    marks = _marks(plan, *priced)
-    settings = [plan.prediction.pair] if plan.prediction is not None else []
-    part = grid.allowed(whole, settings)
+    """The frontier, the map, and curves through the plan, all within the ranges of K and E."""
+    if isinstance(question.knowledge, Saturation):
+        raise TypeError("a method is of a bound")
+    bound, plausible, limits = what_is_known(question.knowledge, question.problem.limits)
+    problem, gap = replace(question.problem, limits=limits), question.convergence.target_gap
+    settings = [] if plan.prediction is None else [plan.prediction.pair]
+    whole = grid_surface(problem, bound, settings, gap)
+    part, marks = allowed_part(whole, problem, bound, settings), _marks(plan, chosen, current)
     relative = question.convergence.relative_to or False
-    curves, waits, (k, e) = dict[str, Any](), None, (1, 1)
+    curves: dict[str, Any] = {}
     if settings:
-        k, e = settings[0]
-        curves = _curves(question, grid, (k, e), plausible)
-        waits = f"a round waits (K={k:,})", round_time_s(question.fleet, k, e)
-    return {
-        **_NONE,
-        **curves,
+        others = [other for _, other in other_bounds(bound, tuple(plausible))]
+        curves = _curves(problem, whole, settings[0], [bound, *others], gap)
+    return curves | {
         "frontier": _frontier(part, marks, question.problem.limits, relative),
-        "map": _map(part, marks, question, plan),
-        **_devices(question.fleet, e, waits, k),
-        "note": "",
+        "map": _map(part, marks, question.problem),
     }
 
 
 def _drawn(data: Figure, *head: str, title: str = "") -> dict[str, Any]:
     return {"title": title, "head": head, **page_figure(data)}
-
-
-def _devices(
-    fleet: Fleet,
-    steps: int,
-    waits: tuple[str, float] | None,
-    sampled: int | None,
-    groups: Sequence[GroupCost] = (),
-) -> dict[str, Any]:
-    """How long a round takes each device, and who the slowest are where K are drawn at random."""
-    head = ("a round takes", "devices", *(["group"] if groups else []))
-    return {
-        "histogram": _drawn(alone(devices_panel(fleet, steps, waits, groups)), *head),
-        "slowest": [] if sampled is None else _slowest(fleet, steps, sampled),
-    }
 
 
 def _turns(plan: Plan) -> dict[str, Any]:
@@ -142,44 +126,44 @@ def _frontier(
     return _drawn(alone(panel), "setting", "time and energy", "energy weights")
 
 
-def _map(
-    surface: Surface, marks: Sequence[Mark], question: Question, plan: Plan
-) -> dict[str, Any] | None:
+def _map(surface: Surface, marks: Sequence[Mark], problem: Problem) -> dict[str, Any] | None:
     """Extra cost over (K, E); none where K or E has a single value, for there is a curve."""
     if min(surface.cost.shape) == 1:
         return None
-    weight = question.problem.objective.energy_weight
-    basis = f"energy weight {weight:g}" if weight else "time alone"
-    if question.prices is not None:
-        basis = plan.unit
-    limits = question.problem.limits
-    panels = cost_panels(surface, marks, limits, basis=basis, points=_MAP_POINTS)
+    panels = cost_panels(surface, marks, problem, points=_MAP_POINTS)
     data = Figure(title="", rows=(panels,), size=(7.4, 4.6))
     return _drawn(data, "setting", panels[0].y.label, title=panels[0].title)
 
 
 def _curves(
-    question: Question, grid: Grid, chosen: tuple[int, int], plausible: tuple[Bound, ...]
+    problem: Problem, whole: Surface, chosen: tuple[int, int], bounds: Sequence[Bound], gap: float
 ) -> dict[str, Any]:
     """Cost over the plan's along E and along K, and the band of it if the bound were another.
 
-    A band is the lowest and the highest ratio over the other bounds, each to the plan's own cost
-    under the same bound.
+    A band is the lowest and the highest ratio over the bounds, the first of which is the plan's,
+    each to the plan's own cost under the same bound.
     """
-    row = int(np.searchsorted(grid.clients_per_round, chosen[0]))
-    column = int(np.searchsorted(grid.local_steps, chosen[1]))
-    gap, others = question.convergence.target_gap, other_bounds(grid.bound, plausible)
+    ks, es = whole.clients_per_round, whole.local_steps
+    row, column = int(np.searchsorted(ks, chosen[0])), int(np.searchsorted(es, chosen[1]))
 
-    def ratios(bound: Bound | None) -> tuple[FloatArray, FloatArray]:
-        surface = grid.surface(question.problem.objective, gap, bound=bound)
-        cost = surface.cost if surface.cost.any() else surface.time_s
-        return cost[row] / cost[row, column], cost[:, column] / cost[row, column]
+    def ratios(rows: slice, columns: slice, place: int) -> FloatArray:
+        part = rows, columns
+        seconds_of_round = whole.time_s[part] / whole.expected_rounds[part]
+        found = [
+            cost_surface(
+                problem.fleet, bound, problem.objective, ks[rows], es[columns],
+                target_gap=gap, seconds=seconds_of_round,
+            )
+            for bound in bounds
+        ]  # fmt: skip
+        costs = [(one.cost if one.cost.any() else one.time_s).ravel() for one in found]
+        return np.stack([cost / cost[place] for cost in costs])
 
-    every = [ratios(bound) for bound in (None, *(other for _, other in others))]
-    by_steps, by_clients = (np.stack([one[along] for one in every]) for along in (0, 1))
+    every, one_row, one_column = slice(None), slice(row, row + 1), slice(column, column + 1)
+    by_steps, by_clients = ratios(one_row, every, column), ratios(every, one_column, row)
     panels = {
-        "steps": _curve(grid.local_steps, by_steps, chosen[1], "local steps E"),
-        "clients": _curve(grid.clients_per_round, by_clients, chosen[0], "clients per round K"),
+        "steps": _curve(es, by_steps, chosen[1], "local steps E"),
+        "clients": _curve(ks, by_clients, chosen[0], "clients per round K"),
     }
     return {
         name: _drawn(alone(panel), panel.x.label, "cost / the plan's")
