@@ -448,3 +448,11 @@ def test_a_huge_file_of_the_wrong_shape_is_refused_at_once(file, head):
     assert time.process_time() - start < 3
     assert tracemalloc.get_traced_memory()[1] < 200e6
     tracemalloc.stop()
+
+
+@pytest.mark.parametrize("name", ["=1+1", "+1", "-1", "@SUM(A1)", "'=1", "''@x", "'plain", "a=b"])
+def test_no_name_is_a_formula_to_a_spreadsheet(file, name):
+    fleet = Fleet(step_time_s=[1.0, 2.0], comm_time_s=1.0, device=[name, "phone"])
+    write_fleet(file, fleet)
+    cell = file.read_text().splitlines()[1].split(",")[0]
+    assert cell[0] not in "=+-@" and read_fleet(file).device == fleet.device

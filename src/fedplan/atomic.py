@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import os
+import platform
+import re
 import secrets
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from fedplan.errors import InputError, InputProblem
 
+# A draft names the machine and the process that write it, so that what a killed one has left can be
+# told from what another is writing right now.
+_DRAFT = re.compile(r"\.fedplan-([0-9a-f]{8})-(\d+)-[0-9a-f]{16}\.tmp")
+
 
 @contextmanager
 def draft_of(path: str | os.PathLike[str], suffixes: Sequence[str] | None = None) -> Iterator[Path]:
     """A path to write to; once the block ends well it takes the target's place, else it goes.
+
+    Drafts of processes that were killed are removed from the folder first.
 
     suffixes : what the file may end in; where given, a disk that fails is an InputError.
 
@@ -26,8 +35,9 @@ def draft_of(path: str | os.PathLike[str], suffixes: Sequence[str] | None = None
     ('42', 1)
     """
     target = Path(path).resolve()  # a link keeps pointing where it did
-    draft = target.with_name(f".{secrets.token_hex(8)}.tmp")
+    draft = target.with_name(f".fedplan-{_machine()}-{os.getpid()}-{secrets.token_hex(8)}.tmp")
     try:
+        _remove_leftovers(target.parent)
         yield draft
         draft.replace(target)
     except OSError as error:
@@ -38,6 +48,31 @@ def draft_of(path: str | os.PathLike[str], suffixes: Sequence[str] | None = None
     finally:
         with suppress(OSError):
             draft.unlink()
+
+
+def _machine() -> str:
+    return f"{zlib.crc32(platform.node().encode()):08x}"
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Remove the drafts of processes of this machine that are no more."""
+    for path in folder.iterdir():
+        draft = _DRAFT.fullmatch(path.name)
+        if draft and draft[1] == _machine() and not _is_running(int(draft[2])):
+            with suppress(OSError):  # of another user, or another process was quicker
+                path.unlink()
+
+
+def _is_running(pid: int) -> bool:
+    if os.name != "posix":
+        return True  # elsewhere nobody can be asked without being disturbed
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True
+    return True
 
 
 def check_target(path: str | os.PathLike[str], suffixes: Sequence[str]) -> None:

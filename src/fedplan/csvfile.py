@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import difflib
+import errno
 import io
 import math
 import os
@@ -17,6 +18,7 @@ from fedplan.errors import InputError, InputProblem
 
 MOST_PROBLEMS = 50
 _BLOCK = 1 << 22  # characters read at a time: memory stays small whatever the size of the file
+_FORMULA = ("=", "+", "-", "@", "\t")  # what a spreadsheet takes for the beginning of one
 _LONGEST_LINE = 100_000  # below the csv module's limit on a field, which therefore never fires
 
 Part = TypeVar("Part")
@@ -91,6 +93,8 @@ def _open(path: str | os.PathLike[str]) -> TextIO:
     encoding, errors = "utf-8-sig", "surrogateescape"
     if isinstance(path, Upload):
         return io.TextIOWrapper(io.BytesIO(path.content), encoding=encoding, errors=errors)
+    if "\0" in os.fspath(path):
+        raise OSError(errno.EINVAL, "no path has a null character")
     return Path(path).open(encoding=encoding, errors=errors)
 
 
@@ -227,6 +231,21 @@ def number(cell: str) -> float:
         return float(cell) if cell.isascii() and "_" not in cell else math.nan
     except ValueError:
         return math.nan
+
+
+def shielded(text: str) -> str:
+    """A text as a cell that no spreadsheet takes for a formula; `unshielded` has it back.
+
+    >>> shielded("=cmd()"), shielded("'=cmd()"), shielded("phone 3"), unshielded("'=cmd()")
+    ("'=cmd()", "''=cmd()", 'phone 3', '=cmd()')
+    """
+    return f"'{text}" if text.lstrip("'").startswith(_FORMULA) else text
+
+
+def unshielded(cell: str) -> str:
+    """The text that was shielded."""
+    is_shielded = cell.startswith("'") and cell.lstrip("'").startswith(_FORMULA)
+    return cell[1:] if is_shielded else cell
 
 
 def comma_remedy(cell: str) -> str:

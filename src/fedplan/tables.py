@@ -34,6 +34,8 @@ from fedplan.csvfile import (
     not_text,
     number,
     read_blocks,
+    shielded,
+    unshielded,
 )
 from fedplan.errors import LARGEST, SMALLEST, Collector, InputError, InputProblem
 
@@ -192,7 +194,7 @@ def write_rows(file: TextIO, fleet: Fleet) -> None:
     """Write the header and the rows of a fleet.csv."""
     columns: dict[str, Sequence[object]] = {}
     if fleet.device is not None and any(fleet.device):
-        columns["device"] = fleet.device
+        columns["device"] = list(map(shielded, fleet.device))
     columns |= {name: getattr(fleet, name).tolist() for name in QUANTITIES}
     if fleet.has_samples:
         columns["samples"] = fleet.samples.tolist()
@@ -208,7 +210,7 @@ def _is_storable(name: str) -> bool:
 
 
 def _fleet_part(cells: Cells, at: list[int]) -> tuple[_FleetPart, list[InputProblem]]:
-    device = cells.pop("device", [])
+    device = list(map(unshielded, cells.pop("device", [])))
     numbers = {name: np.array([number(cell) for cell in cells[name]]) for name in cells}
     problems = []
     for name, values in numbers.items():
@@ -240,7 +242,7 @@ def _plain_fleet_part(names: list[str], lines: list[str]) -> _FleetPart | None:
     if "device" not in names:
         return numbers, []
     place = names.index("device")
-    return numbers, [line.split(",")[place].strip() for line in lines]
+    return numbers, [unshielded(line.split(",")[place].strip()) for line in lines]
 
 
 def _pilots_part(

@@ -224,3 +224,31 @@ def test_the_built_in_studies_are_complete():
     for name in builtin_studies():
         study = read_study(name, required=("clients-per-round", "local-steps"))
         assert study.name == name and study.fleet is not None and study.training.target_loss > 0
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        ("[task]\ndata = " + "[" * 3000 + "]" * 3000, "nested too deeply"),
+        ("[training]\nrounds = " + "9" * 5000, "4300 digits"),
+        ("#" * (1 << 20) + "\n[task]", "at most 1,048,576 bytes"),
+        ('[fleet]\nfile = "a\\u0000b"', "null character"),
+        ('[task]\ndata = "a\\u0000b"', "there is no"),
+    ],
+)
+def test_a_study_that_cannot_be_one_is_refused(tmp_path, content, reason):
+    path = tmp_path / "study.toml"
+    path.write_text(content)
+    with pytest.raises(InputError, match=reason):
+        read_study(str(path))
+
+
+def test_a_device_that_never_ends_is_no_study():
+    with pytest.raises(InputError, match="at most 1,048,576 bytes"):
+        read_study("/dev/zero")
+
+
+@pytest.mark.parametrize("value", ["[" * 2000 + "]" * 2000, "9" * 5000])
+def test_an_override_beyond_toml_is_a_text(value):
+    with pytest.raises(InputError, match="rounds"):
+        read_study("demo", [f"rounds={value}"])

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tracemalloc
+import zipfile
+
 import numpy as np
 import pytest
 
@@ -136,3 +139,66 @@ def test_a_damaged_array_is_named(npz, tmp_path):
     (tmp_path / "bad.npz").write_bytes(bytes(content))
     with pytest.raises(InputError, match="column x: is damaged"):
         read_data(tmp_path / "bad.npz")
+
+
+def member(path, name, content, *, method=zipfile.ZIP_STORED, break_at=None):
+    """A file with sound arrays but for one member of this content."""
+    np.savez(path, x=np.ones((10, 2)), y=np.arange(10) % 2, client=np.arange(10))
+    with zipfile.ZipFile(path) as archive:
+        others = {n: archive.read(n) for n in archive.namelist() if n != f"{name}.npy"}
+    with zipfile.ZipFile(path, "w", method) as archive:
+        archive.writestr(f"{name}.npy", content)
+        for other, data in others.items():
+            archive.writestr(other, data)
+    if break_at is not None:
+        whole = bytearray(path.read_bytes())
+        whole[break_at : break_at + 8] = b"\xff" * 8
+        path.write_bytes(whole)
+    return path
+
+
+def npy(shape, kind="<f4", data=b""):
+    text = repr({"descr": kind, "fortran_order": False, "shape": shape}).encode()
+    return b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + data
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "reason"),
+    [
+        ("x", b"no array at all", "is damaged or no array"),
+        ("x", npy((2**63 - 1, 4)), "is damaged or no array"),
+        ("x", npy((2**70, 4)), "is damaged or no array"),
+        ("x", npy((10, 10**9)), "would take"),
+        ("x", npy((10, 4), data=b"\0" * 7), "is damaged"),
+        ("x", npy("[" * 4000), "is damaged or no array"),
+        ("x", npy((10, 2), "|O"), "Python objects"),
+        ("y", npy((10,), "<i8", np.full(10, 2**63 - 1).tobytes()), "must be at most 65,536"),
+        ("y", npy((10,), "<i8", np.full(10, 10**9).tobytes()), "numpy.unique"),
+        ("client", npy((10,), "<f8"), "one integer or one text"),
+    ],
+)
+def test_what_is_not_the_array_it_should_be_is_refused(tmp_path, name, content, reason):
+    with pytest.raises(InputError, match=reason):
+        read_data(member(tmp_path / "mine.npz", name, content))
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2])
+@pytest.mark.parametrize("break_at", [40, 120, 400])
+def test_damaged_compression_is_said(tmp_path, method, break_at):
+    x = npy((10, 200), data=np.random.default_rng(1).random((10, 200), np.float32).tobytes())
+    path = member(tmp_path / "mine.npz", "x", x, method=method, break_at=break_at)
+    with pytest.raises(InputError, match=r"damaged|readable"):
+        read_data(path)
+
+
+def test_a_bomb_is_refused_before_it_goes_off(tmp_path):
+    path = tmp_path / "bomb.npz"
+    zeros = npy((10, 10**8), "|u1") + bytes(10**7)  # the header promises a hundred times more
+    member(path, "x", zeros, method=zipfile.ZIP_DEFLATED)
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputError, match=r"would take 8,000 MB .* numpy.savez"):
+            read_data(path)
+        assert tracemalloc.get_traced_memory()[1] < 1e7
+    finally:
+        tracemalloc.stop()

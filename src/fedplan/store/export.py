@@ -12,6 +12,7 @@ from typing import Any
 from fedplan.atomic import check_target, draft_of
 from fedplan.core.records import RunRecord
 from fedplan.core.setting import Setting
+from fedplan.csvfile import shielded
 from fedplan.frames import check_parquet, write_parquet
 from fedplan.store.entries import Entry, RunEntry, StudyEntry
 from fedplan.store.store import Store
@@ -39,6 +40,7 @@ _COLUMNS: dict[str, Any] = {
     "participation": str,
     "course": str,
 }
+_TEXTS = [name for name, kind in _COLUMNS.items() if kind is str]
 
 
 def check_export(path: str | os.PathLike[str]) -> None:
@@ -94,6 +96,8 @@ def _write_csv(draft: Path, runs: Iterator[RunRecord]) -> None:
             columns = _columns(run)
             for name in _LISTS:
                 columns[name] = [" ".join(map(str, values)) for values in columns[name]]
+            for name in _TEXTS:
+                columns[name] = list(map(shielded, columns[name]))
             writer.writerows(zip(*columns.values(), strict=True))
 
 

@@ -19,6 +19,7 @@ from fedplan.tables import read_fleet
 _BUILT_IN = Path(__file__).parent / "builtin"
 _PATHS = ("data", "file")  # keys whose value may be a path
 _COMMAND_LINE = "command line"
+_MOST_BYTES = 1 << 20  # of a study file: far more than one can have to say
 
 
 def builtin_studies() -> list[str]:
@@ -92,7 +93,7 @@ def _open(name: str) -> _Source:
         path, shown = Path(name), name
     source = _Source(name=path.stem, shown=shown)
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = _read_text(path)
         content = tomllib.loads(text)
     except (FileNotFoundError, NotADirectoryError):
         names = builtin_studies()
@@ -108,8 +109,10 @@ def _open(name: str) -> _Source:
         place = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
         line, column = (int(place[1]), place[2]) if place else (None, None)
         source.note(f"is not valid TOML: {str(error).split(' (at ')[0].lower()}.", line, column)
+    except RecursionError:
+        source.note("has lists or tables nested too deeply. Write them flat.")
     except (OSError, ValueError) as error:
-        source.note(f"cannot be read ({error}).")
+        source.note(f"cannot be read ({str(error).split(';')[0]}). Check the path and the file.")
     else:
         source.text = text
         for table, values in content.items():
@@ -120,6 +123,14 @@ def _open(name: str) -> _Source:
             else:
                 source.note(_stray(table, values), _find_line(text, table, None))
     return source
+
+
+def _read_text(path: Path) -> str:
+    with path.open("rb") as file:
+        content = file.read(_MOST_BYTES + 1)
+    if len(content) > _MOST_BYTES:
+        raise OSError(f"a study file has at most {_MOST_BYTES:,} bytes")
+    return content.decode("utf-8-sig")
 
 
 def _stray(name: str, value: Any) -> str:
@@ -165,7 +176,7 @@ def _parse_value(text: str) -> Any:
     """
     try:
         parsed = tomllib.loads(f"value = {text}")
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         return text
     return parsed["value"] if parsed.keys() == {"value"} else text
 

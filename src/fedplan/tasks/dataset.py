@@ -15,6 +15,7 @@ from fedplan.errors import InputError, InputProblem
 FeatureArray = NDArray[np.float32]
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+MOST_CLASSES = 1 << 16  # a label far above is no number of a class, and a model of it no use
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -167,6 +168,12 @@ def _disagreements(
     """What arrays that are right by themselves hold, or do to one another, that is wrong."""
     if num_classes < 2:
         yield _problem("num_classes", f"must be >= 2, but got {num_classes}.")
+    if num_classes > MOST_CLASSES:
+        yield _problem(
+            "num_classes",
+            f"must be at most {MOST_CLASSES:,}, but got {num_classes:,}. Number the labels 0, 1, "
+            "2, ...: y = numpy.unique(y, return_inverse=True)[1].",
+        )
     for prefix in ("", "test_"):
         x, y = arrays.get(f"{prefix}x"), arrays.get(f"{prefix}y")
         if x is not None and not np.isfinite(x).all():

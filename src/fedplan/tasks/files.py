@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import zipfile
-import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedplan.errors import InputError, InputProblem
+from fedplan.errors import Collector, InputError, InputProblem
 from fedplan.tasks.dataset import FederatedData, IntArray, array_problem
+from fedplan.tasks.npz import Arrays, Header, NpzFile, check_sizes
 
-Arrays = dict[str, NDArray[Any]]
 REQUIRED = ("x", "y", "client")
 OPTIONAL = ("test_x", "test_y")
 
@@ -63,11 +61,10 @@ def read_data(
 
 
 def _from_file(path: Path) -> tuple[Arrays, IntArray]:
-    arrays, problems = _load(path, REQUIRED, OPTIONAL)
-    problems += _length_problems(path, arrays, ("x", "y", "client"))
-    problems += _length_problems(path, arrays, ("test_x", "test_y"))
-    if problems:
-        raise InputError(problems)
+    file = NpzFile(path, REQUIRED, OPTIONAL, _problem_of)
+    for keys in (REQUIRED, OPTIONAL):
+        _check_lengths(file, keys)
+    arrays = _read([file])[0]
     _, position, counts = np.unique(arrays["client"], return_inverse=True, return_counts=True)
     order = np.argsort(position, kind="stable")
     grouped = {"x": arrays["x"][order], "y": arrays["y"][order]}
@@ -81,74 +78,39 @@ def _from_folder(folder: Path) -> tuple[Arrays, IntArray]:
         raise InputError(
             InputProblem(source=str(folder), message="holds no .npz file. Put one a client there.")
         )
-    clients: list[Arrays] = []
-    problems: list[InputProblem] = []
-    for path in paths:
-        arrays, found = _load(path, ("x", "y"))
-        problems += found + _length_problems(path, arrays, ("x", "y"))
-        clients.append(arrays)
-    shapes = [arrays["x"].shape[1:] if "x" in arrays else None for arrays in clients]
-    first = next((shape for shape in shapes if shape is not None), None)
-    problems += [
-        _problem(path, "x", f"has samples of shape {shape}, but the first file's are {first}.")
-        for path, shape in zip(paths, shapes, strict=True)
-        if shape not in (None, first)
-    ]
-    if problems:
-        raise InputError(problems)
+    files = [NpzFile(path, ("x", "y"), (), _problem_of) for path in paths]
+    first = next((file.headers["x"].shape[1:] for file in files if "x" in file.headers), None)
+    for file in files:
+        _check_lengths(file, ("x", "y"))
+        if "x" in file.headers and (shape := file.headers["x"].shape[1:]) != first:
+            file.note("x", f"has samples of shape {shape}, but the first file's are {first}.")
+    clients = _read(files)
     joined = {key: np.concatenate([arrays[key] for arrays in clients]) for key in ("x", "y")}
     return joined, np.cumsum([0, *(len(arrays["y"]) for arrays in clients)])
 
 
-def _load(
-    path: Path, required: Sequence[str], optional: Sequence[str] = ()
-) -> tuple[Arrays, list[InputProblem]]:
-    """The arrays of one file that can be used, and what is wrong with the others."""
-    try:
-        with path.open("rb") as stream:  # numpy leaves a broken file open
-            loaded = np.load(stream, allow_pickle=False)
-            if isinstance(loaded, np.ndarray):
-                return {}, [_problem(path, None, "holds one bare array. Save with numpy.savez.")]
-            with loaded:
-                return _pick(path, loaded, required, optional)
-    except FileNotFoundError:
-        return {}, [_problem(path, None, "does not exist.")]
-    except (OSError, ValueError, EOFError, RuntimeError, zipfile.BadZipFile):
-        return {}, [_problem(path, None, "is not a readable .npz file. Save with numpy.savez.")]
+def _read(files: Sequence[NpzFile]) -> list[Arrays]:
+    """The arrays of each file, once nothing is wrong with any."""
+    if problems := [problem for file in files for problem in file.problems]:
+        raise InputError(problems)
+    check_sizes(files)
+    collector = Collector()
+    arrays = [collector.attempt(file.read) for file in files]
+    collector.finish()
+    return [one for one in arrays if one is not None]
 
 
-def _pick(
-    path: Path, file: Mapping[str, NDArray[Any]], required: Sequence[str], optional: Sequence[str]
-) -> tuple[Arrays, list[InputProblem]]:
-    arrays, problems = {}, []
-    for key in (*required, *(key for key in optional if key in file)):
-        if key not in file:
-            message = f"is missing; the file has the arrays: {', '.join(file) or 'none'}."
-            problems.append(_problem(path, key, message))
-        elif isinstance(values := _read_array(file, key), str):
-            problems.append(_problem(path, key, values))
-        else:
-            arrays[key] = values
-    return arrays, problems
-
-
-def _read_array(file: Mapping[str, NDArray[Any]], key: str) -> NDArray[Any] | str:
-    """The array, or what is wrong with it."""
-    try:
-        values = file[key]
-    except ValueError as error:
-        if "Object arrays" in str(error):
-            return (
-                "is an array of Python objects, which fedplan never loads, as that could run "
-                "code. Store plain numbers, for example with numpy.asarray(values, dtype=float)."
-            )
-        return f"cannot be read ({error})."
-    except (OSError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
-        return f"is damaged ({error}). Write the file again."
+def _problem_of(key: str, header: Header) -> str | None:
+    """What is wrong with an array, by its header."""
+    if header.dtype.hasobject:
+        return (
+            "is an array of Python objects, which fedplan never loads, as that could run "
+            "code. Store plain numbers, for example with numpy.asarray(values, dtype=float)."
+        )
     if key == "client":
-        fits = values.ndim == 1 and values.dtype.kind in "iuSU"
-        return values if fits else "must be a flat array, one integer or one text a sample."
-    return array_problem(key, _flat(values)) or values
+        fits = len(header.shape) == 1 and header.dtype.kind in "iuSU"
+        return None if fits else "must be a flat array, one integer or one text a sample."
+    return array_problem(key, header.flat())
 
 
 def _flat(values: NDArray[Any]) -> NDArray[Any]:
@@ -156,18 +118,13 @@ def _flat(values: NDArray[Any]) -> NDArray[Any]:
     return values.reshape(len(values), -1) if values.ndim > 2 and values.size else values
 
 
-def _length_problems(path: Path, arrays: Arrays, keys: Sequence[str]) -> list[InputProblem]:
-    lengths = {key: len(arrays[key]) for key in keys if key in arrays}
-    if len(set(lengths.values())) <= 1:
-        return []
-    shown = ", ".join(f"{key} {length}" for key, length in lengths.items())
-    return [_problem(path, None, f"{', '.join(lengths)} must be equally long, but are: {shown}.")]
+def _check_lengths(file: NpzFile, keys: Sequence[str]) -> None:
+    lengths = {key: file.headers[key].shape[0] for key in keys if key in file.headers}
+    if len(set(lengths.values())) > 1:
+        shown = ", ".join(f"{key} {length}" for key, length in lengths.items())
+        file.note(None, f"{', '.join(lengths)} must be equally long, but are: {shown}.")
 
 
 def _count_classes(arrays: Arrays) -> int:
     labels = [arrays[key] for key in ("y", "test_y") if key in arrays]
     return max(2, *(int(values.max(initial=0)) + 1 for values in labels))
-
-
-def _problem(path: Path, key: str | None, message: str) -> InputProblem:
-    return InputProblem(source=str(path), column=key, message=message)
