@@ -26,9 +26,7 @@ def tiny(monkeypatch) -> dict[str, bytes]:
         content = header + array.tobytes()
         packed = gzip.compress(content, mtime=0)
         digest = hashlib.sha256(content).hexdigest()
-        files.append(
-            mnist.IdxFile(name=file.name, shape=shape, sha256=digest, gz_bytes=len(packed))
-        )
+        files.append(mnist.IdxFile(file.name, shape, digest, len(packed)))
         contents[file.name] = packed
     monkeypatch.setattr(mnist, "FILES", tuple(files))
     return contents

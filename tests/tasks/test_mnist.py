@@ -47,14 +47,13 @@ def changed(content: bytes, position: int) -> bytes:
     ("damage", "said"),
     [
         (lambda packed: packed[: len(packed) // 2], "cut short"),
-        (lambda packed: packed[:0], "is empty"),
+        (lambda packed: packed[:0], "was altered: SHA"),
         (lambda packed: b"plain text" + packed, "cannot be read as gzip"),
         (lambda packed: changed(packed, len(packed) - 6), "cannot be read as gzip"),
         (lambda packed: changed(packed, len(packed) // 2), "cannot be read as gzip|altered|short"),
-        (lambda packed: gzip.compress(b"\0\0\x08\x01" + gzip.decompress(packed)[4:]), "magic"),
-        (lambda packed: gzip.compress(changed(gzip.decompress(packed), 7)), "does not announce"),
-        (lambda packed: gzip.compress(gzip.decompress(packed)[:-5]), "but holds 23,531"),
-        (lambda packed: gzip.compress(gzip.decompress(packed) + b"x"), "but holds more"),
+        (lambda packed: gzip.compress(changed(gzip.decompress(packed), 7)), "was altered: SHA"),
+        (lambda packed: gzip.compress(gzip.decompress(packed)[:-5]), "was altered: SHA"),
+        (lambda packed: gzip.compress(gzip.decompress(packed) + b"x"), "was altered: SHA"),
         (lambda packed: gzip.compress(changed(gzip.decompress(packed), 99)), "was altered: SHA"),
     ],
 )

@@ -68,7 +68,7 @@ def test_a_server_that_announces_no_length_will_do(mirror, tiny, tmp_path):
     [
         ("error", "HTTP Error 500"),
         ("altered", "the file was altered: SHA-256"),
-        ("truncated", r"the transfer stopped after [\d,]+ of [\d,]+ bytes"),
+        ("truncated", "the file is cut short"),
         ("page", "cannot be read as gzip"),
         ("endless", "sends more than"),
     ],
