@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from fedplan.atomic import draft_of
-from fedplan.errors import FedplanError, InputError, unmet
+from fedplan.errors import FedplanError, InputError
 from fedplan.tasks import mnist
 from fedplan.tasks.mnist import IdxFile, default_folder, found_folder, read_idx
 
@@ -20,6 +20,9 @@ MIRRORS = (
 )
 CHUNK_BYTES = 1 << 16
 MAX_GROWTH = 2  # a mirror that sends twice the original's size sends something else
+ATTEMPTS = 3  # rounds over the mirrors
+TIMEOUT_S = 30.0  # of silence, which ends a connection
+BACKOFF_S = 1.0  # before the second round, doubled before each later one
 
 
 def fetch_mnist(
@@ -27,9 +30,6 @@ def fetch_mnist(
     *,
     mirrors: Sequence[str] = MIRRORS,
     progress: Callable[[int, int], None] | None = None,
-    attempts: int = 3,
-    timeout_s: float = 30.0,
-    backoff_s: float = 1.0,
 ) -> Path:
     """Download the files that are missing or damaged (12 MB in all); returns their folder.
 
@@ -37,8 +37,6 @@ def fetch_mnist(
         user's cache.
     mirrors : addresses to put a file's name behind; each attempt tries them in order.
     progress : called as progress(bytes_done, bytes_total), over all files.
-    attempts, timeout_s, backoff_s : rounds over the mirrors, seconds of silence that end a
-        connection, and seconds before the second round, doubled before each later one.
 
     A file takes its place only when complete and with the right SHA-256. If that cannot be had, a
     FedplanError says what each mirror answered and which files to put where by hand.
@@ -48,13 +46,7 @@ def fetch_mnist(
     fedplan.errors.InputError: a mirror must start with http:// or https://, but got
     'ftp://example.org/'.
     """
-    rules = {
-        "attempts >= 1": attempts >= 1,
-        "timeout_s > 0": timeout_s > 0,
-        "backoff_s >= 0": backoff_s >= 0,
-    }
-    problems = unmet(rules, attempts=attempts, timeout_s=timeout_s, backoff_s=backoff_s)
-    problems += [
+    problems = [
         f"a mirror must start with http:// or https://, but got {mirror!r}."
         for mirror in mirrors
         if not mirror.startswith(("http://", "https://"))
@@ -70,7 +62,7 @@ def fetch_mnist(
         raise InputError(f"the folder {target} cannot be made: {error}.") from None
     missing = [file for file in mnist.FILES if not _is_good(target / file.name, file)]
     while missing:
-        _fetch_first(missing, target, mirrors, progress, attempts, timeout_s, backoff_s)
+        _fetch_first(missing, target, mirrors, progress)
         del missing[0]
     return target
 
@@ -80,21 +72,18 @@ def _fetch_first(
     folder: Path,
     mirrors: Sequence[str],
     progress: Callable[[int, int], None] | None,
-    attempts: int,
-    timeout_s: float,
-    backoff_s: float,
 ) -> None:
     file, total = missing[0], sum(each.gz_bytes for each in mnist.FILES)
     before = total - sum(each.gz_bytes for each in missing)
     failures: dict[str, str] = {}
-    for attempt in range(attempts):
+    for attempt in range(ATTEMPTS):
         if attempt:
-            time.sleep(backoff_s * 2 ** (attempt - 1))
+            time.sleep(BACKOFF_S * 2 ** (attempt - 1))
         for mirror in mirrors:
             url = f"{mirror.rstrip('/')}/{file.name}"
             try:
                 with draft_of(folder / file.name) as draft:
-                    for received in _download(url, file, draft, timeout_s):
+                    for received in _download(url, file, draft):
                         if progress is not None:
                             progress(before + min(received, file.gz_bytes), total)
                     read_idx(draft, file)
@@ -107,18 +96,18 @@ def _fetch_first(
     wanted = ", ".join(each.name for each in missing)
     answers = "\n".join(f"  {url}: {reason}" for url, reason in failures.items())
     raise FedplanError(
-        f"{file.name} could not be downloaded in {attempts} attempts:\n{answers}\n"
+        f"{file.name} could not be downloaded in {ATTEMPTS} attempts:\n{answers}\n"
         f"Check the connection and try again, or put {wanted} into {folder} by hand. "
         "fedplan.tasks.mnist_mini() needs no download."
     )
 
 
-def _download(url: str, file: IdxFile, draft: Path, timeout_s: float) -> Iterator[int]:
+def _download(url: str, file: IdxFile, draft: Path) -> Iterator[int]:
     """Write what a mirror sends; the bytes so far, chunk by chunk."""
     request = urllib.request.Request(url, headers={"User-Agent": "fedplan"})  # noqa: S310 - checked
     received = 0
     with (
-        urllib.request.urlopen(request, timeout=timeout_s) as response,  # noqa: S310 - checked
+        urllib.request.urlopen(request, timeout=TIMEOUT_S) as response,  # noqa: S310 - checked
         draft.open("wb") as stream,
     ):
         while chunk := response.read(CHUNK_BYTES):
