@@ -112,38 +112,19 @@ def _stack(dataset: Dataset) -> tuple[torch.Tensor, torch.Tensor]:
     """One sample after the other, as any dataset gives them."""
     xs, ys = [], []
     for index in range(len(dataset)):
-        x, y = _pair(dataset[index], index)
-        if xs and x.shape != xs[0].shape:
-            raise _DatasetError(
-                "samples must have one shape",
-                f"but sample 0 has {tuple(xs[0].shape)} and sample {index} has {tuple(x.shape)}. "
-                "Resize or pad them.",
-            )
-        xs.append(x)
-        ys.append(y)
-    return torch.stack(xs), torch.tensor(ys)
-
-
-def _pair(pair: Any, index: int) -> tuple[torch.Tensor, int]:
-    try:
-        x, label = pair
-    except (TypeError, ValueError):
-        raise _DatasetError(
-            "a sample must be a pair (x, label)",
-            f"but sample {index} is a {type(pair).__name__}.",
-        ) from None
-    try:
-        y = operator.index(label)
-    except (TypeError, ValueError):
-        raise _DatasetError(
-            "a label must be a whole number", f"but that of sample {index} is {label!r}."
-        ) from None
-    if not isinstance(x, torch.Tensor):
+        pair = dataset[index]
         try:
-            x = torch.tensor(np.asarray(x))
-        except (TypeError, ValueError):
+            x, label = pair
+            x = x if isinstance(x, torch.Tensor) else torch.tensor(np.asarray(x))
+            ys.append(operator.index(label))
+        except (TypeError, ValueError) as error:
             raise _DatasetError(
-                "x must be a tensor or an array of numbers",
-                f"but that of sample {index} is a {type(x).__name__}.",
+                "a sample must be a pair (x, label) of an array of numbers and a whole number",
+                f"but sample {index} is a {type(pair).__name__} ({error}).",
             ) from None
-    return x.detach().cpu(), y
+        xs.append(x.detach().cpu())
+    try:
+        return torch.stack(xs), torch.tensor(ys)
+    except RuntimeError as error:
+        rule = "samples must have one shape"
+        raise _DatasetError(rule, f"but {error}. Resize or pad them.") from None
