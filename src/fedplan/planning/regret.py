@@ -10,10 +10,8 @@ import numpy as np
 from fedplan.convergence.bound import Bound, drift
 from fedplan.core.fleet import FloatArray, IntArray
 from fedplan.core.problem import Problem
-from fedplan.participation.rankings import step_and_comm_s
+from fedplan.participation.rankings import round_times_s, step_and_comm_s
 from fedplan.participation.uniform import round_energy_j
-
-_CHUNK = 1 << 22  # costs held at a time
 
 
 def upper_quantile(values: FloatArray, quantile: float) -> FloatArray:
@@ -44,55 +42,32 @@ class Case:
         joules = round_energy_j(self.problem.fleet, k, es)
         return self.problem.objective.of_round(seconds, joules, k)
 
+    def table(self, ks: IntArray, es: IntArray) -> Table:
+        """Exact costs of a lattice."""
+        return Table(self, ks, es, round_times_s(self.problem.fleet, ks, es))
+
 
 class Table:
     """Costs of a lattice of (K, E) under every bound, by the seconds of its rounds."""
 
     def __init__(self, case: Case, ks: IntArray, es: IntArray, seconds: FloatArray) -> None:
-        self.case, self.ks, self.es, self.seconds = case, ks, es, seconds
-        self.per_round = case.cost_of_round(ks, es, seconds)
-
-    def _row_chunks(self) -> list[slice]:
-        rows = max(1, _CHUNK // (len(self.case.bounds) * self.es.size))
-        return [slice(start, start + rows) for start in range(0, self.ks.size, rows)]
-
-    def _costs(self, rows: slice) -> FloatArray:
-        """Cost under every bound, infinite where the limits fail too often; bound x K x E."""
-        case, limits, ks = self.case, self.case.problem.limits, self.ks[rows]
-        rounds = case.rounds(ks, self.es)
-        costs = self.per_round[rows] * rounds
+        self.ks, self.es, self._quantile = ks, es, case.quantile
+        rounds = case.rounds(ks, es)
+        # Infinite where the limits fail too often; bound x K x E.
+        self.costs = case.cost_of_round(ks, es, seconds) * rounds
+        limits = case.problem.limits
         if limits.limits_totals:
-            joules = round_energy_j(case.problem.fleet, ks[:, np.newaxis], self.es)
-            met = limits.met(self.seconds[rows] * rounds, joules * rounds, rounds)
-            costs[:, met.mean(axis=0) < case.quantile - 1e-12] = np.inf
-        return costs
+            joules = round_energy_j(case.problem.fleet, ks[:, np.newaxis], es)
+            met = limits.met(seconds * rounds, joules * rounds, rounds)
+            self.costs[:, met.mean(axis=0) < case.quantile - 1e-12] = np.inf
 
     def lowest_costs(self) -> FloatArray:
         """The lowest cost under each bound, infinite where nothing meets the limits."""
-        chunks = [self._costs(rows).min(axis=(1, 2)) for rows in self._row_chunks()]
-        return np.asarray(np.min(chunks, axis=0))
-
-    def cheapest(self) -> list[tuple[int, int]]:
-        """Row and column of the lowest cost under each bound."""
-        costs = self._costs(slice(None))
-        places = costs.reshape(costs.shape[0], -1).argmin(axis=1)
-        rows, columns = np.unravel_index(places, self.per_round.shape)
-        return list(zip(rows.tolist(), columns.tolist(), strict=True))
+        return np.asarray(self.costs.min(axis=(1, 2)))
 
     def regrets(self, optima: FloatArray) -> FloatArray:
         """The quantile over the bounds of each (K, E)'s regret; K x E."""
-        return np.concatenate(
-            [
-                upper_quantile(self._costs(rows) / optima[:, None, None] - 1.0, self.case.quantile)
-                for rows in self._row_chunks()
-            ]
-        )
-
-    def least_regret(self, optima: FloatArray) -> tuple[float, tuple[int, int]]:
-        """The smallest regret, and its (K, E)."""
-        regrets = self.regrets(optima)
-        row, column = np.unravel_index(np.argmin(regrets), regrets.shape)
-        return float(regrets[row, column]), (int(self.ks[row]), int(self.es[column]))
+        return upper_quantile(self.costs / optima[:, None, None] - 1.0, self._quantile)
 
 
 class Sketch:

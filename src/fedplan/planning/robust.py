@@ -8,7 +8,7 @@ convex hull of the given bounds is its worst case over the bounds themselves.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -36,8 +36,6 @@ from fedplan.planning.surface import (
 
 _FINER_STEPS = 8  # of E between two neighbours: each ranks the fleet
 _SKETCHED = 128  # of K and of E, where times are not exact but bounded from below
-_SKETCHES = 3  # each closer to the best
-_NEAR = 0.1  # of the least regret above it
 
 
 def minimise_regret(
@@ -54,11 +52,11 @@ def minimise_regret(
     if not fits_whole(fleet, k_range, e_range):
         return _minimise_on_lattices(case, k_range, e_range)
     ks, es = (np.arange(low, high + 1) for low, high in (k_range, e_range))
-    table = Table(case, ks, es, round_times_s(fleet, ks, es))
+    table = case.table(ks, es)
     optima = table.lowest_costs()
     if not np.isfinite(optima).all():
         return None
-    regret, setting = table.least_regret(optima)
+    regret, setting = _smallest(ks, es, table.regrets(optima))
     return Optimum(setting=setting, value=regret, lower_bound=regret)
 
 
@@ -89,59 +87,43 @@ def _minimise_on_lattices(
         ks = np.union1d(ks, [k for k, _ in own]).astype(np.int64)
         es = np.union1d(es, [e for _, e in own]).astype(np.int64)
     sketch = Sketch(case, ks, es)
-    tables = [sketch.table(ks, es)]
-    optima = tables[0].lowest_costs()
+    optima = sketch.table(ks, es).lowest_costs()
     if not np.isfinite(optima).all():
         return None
+    cells = lattice(*k_range, _SKETCHED), lattice(*e_range, _SKETCHED)
+    found = []
     if limited:
-        ks, es = _around_optima(sketch, k_range, e_range)
-        tables.append(Table(case, ks, es, round_times_s(fleet, ks, es)))
-        optima = np.minimum(optima, tables[-1].lowest_costs())
+        near = _near_optima(sketch, *cells)
+        optima = np.minimum(optima, near.lowest_costs())
+        found.append(_smallest(near.ks, near.es, near.regrets(optima)))
     else:  # a lattice would overstate them a little
         optima = np.array([optimum.value for optimum in solved if optimum is not None])
-    ks, es = lattice(*k_range, _SKETCHED), lattice(*e_range, _SKETCHED)
-    lower_bound = sketch.regret_at_least(ks, es, optima)
-    for _ in range(_SKETCHES):
-        table = sketch.table(ks, es)
-        regrets = table.regrets(optima)
-        ks, es = _near_best(ks, regrets.min(axis=1)), _near_best(es, regrets.min(axis=0))
-    while True:
-        ks, es = _closer(table.ks, table.es, table.regrets(optima), size)
-        if table is tables[-1] and ks.size <= 3 and es.size <= 3:
-            break
-        table = Table(case, ks, es, round_times_s(fleet, ks, es))
-        tables.append(table)
-        optima = np.minimum(optima, table.lowest_costs())
-    regret, setting = min(table.least_regret(optima) for table in tables)
+    lower_bound = sketch.regret_at_least(*cells, optima)
+    _, best = _close_in(*cells, _SKETCHED, lambda k, e: sketch.table(k, e).regrets(optima))
+    ks, es = (
+        between_neighbours(np.union1d(points, at), int(np.searchsorted(points, at)), number)
+        for points, at, number in zip(cells, best, (size, _FINER_STEPS), strict=True)
+    )
+    found.append(_close_in(ks, es, size, lambda k, e: case.table(k, e).regrets(optima)))
+    regret, setting = min(found)
     return Optimum(setting=setting, value=regret, lower_bound=min(regret, lower_bound))
 
 
-def _around_optima(
-    sketch: Sketch, k_range: tuple[int, int], e_range: tuple[int, int]
-) -> tuple[IntArray, IntArray]:
-    """K and E where each bound has its lowest cost within the limits, as far as a sketch can say.
+def _near_optima(sketch: Sketch, ks: IntArray, es: IntArray) -> Table:
+    """Exact costs near where each bound has its lowest within the limits, by the sketch.
 
     A sketch takes rounds for a little shorter than they are, so beside each K there are others.
     """
-    ks, es = lattice(*k_range, _SKETCHED), lattice(*e_range, _SKETCHED)
-    whole = sketch.table(ks, es).cheapest()
     found_k, found_e = [], []
-    for bound, (row, column) in enumerate(whole):
-        near_k = between_neighbours(ks, row, _SKETCHED)
-        near_e = between_neighbours(es, column, _FINER_STEPS)
-        row, column = sketch.table(near_k, near_e).cheapest()[bound]
-        k = near_k[row]
+    for bound in range(len(sketch.case.bounds)):
+
+        def costs(ks: IntArray, es: IntArray, bound: int = bound) -> FloatArray:
+            return np.asarray(sketch.table(ks, es).costs[bound])
+
+        _, (k, e) = _close_in(ks, es, _SKETCHED, costs)
         found_k += [k - k // 100 - 1, k, k + k // 100 + 1]
-        found_e.append(near_e[column])
-    return np.unique(np.clip(found_k, *k_range)), np.unique(found_e)
-
-
-def _near_best(points: IntArray, regrets: FloatArray) -> IntArray:
-    """A finer lattice over all points whose regret is about the least."""
-    least = regrets.min()  # of a sketch, so it may be a little below 0
-    near = np.flatnonzero(regrets <= least + _NEAR * abs(least))
-    first, last = max(near[0] - 1, 0), min(near[-1] + 1, points.size - 1)
-    return lattice(int(points[first]), int(points[last]), _SKETCHED)
+        found_e.append(e)
+    return sketch.case.table(np.unique(np.clip(found_k, ks[0], ks[-1])), np.unique(found_e))
 
 
 def least_totals(
@@ -159,28 +141,36 @@ def least_totals(
     first_es = lattice(*e_range, size) if whole else ladder(*e_range, STEPS_A_DECADE)
     least = {}
     for name in TOTALS:
-        ks, es = lattice(*k_range, size), first_es
-        while getattr(problem.limits, name) is not None:
-            rounds = case.rounds(ks, es)
-            needed = upper_quantile(rounds, quantile)
-            total = needed * _of_round(name, problem.fleet, ks, es)
-            row, column = np.unravel_index(np.argmin(total), total.shape)
-            worst = bounds[int(np.argmin(np.abs(rounds[:, row, column] - needed[row, column])))]
-            setting = uniform(int(ks[row]), int(es[column]))
-            least[name] = price_setting(problem, worst, setting, target_gap=target_gap)
-            ks, es = _closer(ks, es, total, size)
-            if ks.size <= 3 and es.size <= 3:
-                break
+        if getattr(problem.limits, name) is None:
+            continue
+
+        def total(ks: IntArray, es: IntArray, name: str = name) -> FloatArray:
+            needed = upper_quantile(case.rounds(ks, es), quantile)
+            return needed * _of_round(name, problem.fleet, ks, es)
+
+        _, (k, e) = _close_in(lattice(*k_range, size), first_es, size, total)
+        rounds = case.rounds(np.array([k]), np.array([e]))
+        worst = bounds[int(np.argmin(np.abs(rounds - upper_quantile(rounds, quantile))))]
+        least[name] = price_setting(problem, worst, uniform(k, e), target_gap=target_gap)
     return least
 
 
-def _closer(ks: IntArray, es: IntArray, values: FloatArray, size: int) -> tuple[IntArray, IntArray]:
-    """Finer lattices around the K and the E of the smallest value; K x E."""
+def _close_in(
+    ks: IntArray, es: IntArray, size: int, values: Callable[[IntArray, IntArray], FloatArray]
+) -> tuple[float, tuple[int, int]]:
+    """The smallest of `values`, K x E, and its (K, E), on lattices ever finer around the best."""
+    while True:
+        least, (k, e) = _smallest(ks, es, values(ks, es))
+        if ks.size <= 3 and es.size <= 3:
+            return least, (k, e)
+        ks = between_neighbours(ks, int(np.searchsorted(ks, k)), size)
+        es = between_neighbours(es, int(np.searchsorted(es, e)), _FINER_STEPS)
+
+
+def _smallest(ks: IntArray, es: IntArray, values: FloatArray) -> tuple[float, tuple[int, int]]:
+    """The smallest of these values, K x E, and its (K, E)."""
     row, column = np.unravel_index(np.argmin(values), values.shape)
-    return (
-        between_neighbours(ks, int(row), size),
-        between_neighbours(es, int(column), _FINER_STEPS),
-    )
+    return float(values[row, column]), (int(ks[row]), int(es[column]))
 
 
 def _of_round(total: str, fleet: Fleet, ks: IntArray, es: IntArray) -> FloatArray | float:
