@@ -11,10 +11,10 @@ import click
 
 from fedplan import InputError
 from fedplan.cli.options import download_option, quiet_option, store_options, verbose_option
-from fedplan.cli.output import note_kept, print_json, print_table, print_text
+from fedplan.cli.output import note_kept, print_blocks, print_json
 from fedplan.cli.progress import step_bar
 from fedplan.cli.training import compile_kernels, fetch_data
-from fedplan.words import seconds
+from fedplan.words import Table, seconds
 
 if TYPE_CHECKING:
     from fedplan_reproduction.reproduce import Reproduction
@@ -194,7 +194,7 @@ def _print(made: Reproduction, folder: Path) -> None:
     first = made.table1[0]
     upper, lower = f"{first.upper.loss:g}", f"{first.lower.loss:g}"
     head = ("K, E", f"paper: {upper}", "ours", f"paper: {lower}", "ours", "reproduces")
-    rows = (
+    rows = [
         (
             f"{row.clients_per_round}, {row.local_steps}",
             published(row.upper),
@@ -204,8 +204,11 @@ def _print(made: Reproduction, folder: Path) -> None:
             {True: "yes", False: "no", None: "-"}[row.is_close],
         )
         for row in made.table1
+    ]
+    print_blocks(
+        [
+            Table(head, rows, title=f"{made.prepared.setup}: rounds"),
+            "\n".join(f"- {line}" for line in [*cautions(made), *summary(made)]),
+            f"Seeds: {len(made.prepared.seeds)}; {seconds(made.took_s)}: {folder / 'README.md'}",
+        ]
     )
-    print_table(head, rows, title=f"{made.prepared.setup}: rounds", below=False)
-    print_text("\n".join(f"- {line}" for line in [*cautions(made), *summary(made)]))
-    took = seconds(made.took_s)
-    print_text(f"Seeds: {len(made.prepared.seeds)}; {took}: {folder / 'README.md'}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from fedplan import Objective, uniform
 from fedplan.core.course import Course
@@ -13,9 +14,9 @@ from fedplan.studies import (
     Archive,
     Cell,
     Experiment,
-    PaperPilots,
     Report,
     RunSummary,
+    choose_setting,
     empirical_optimum,
     make_cells,
     make_course,
@@ -84,9 +85,9 @@ def _paper_setting(
     experiment: Experiment, archive: Archive, report: Report | None
 ) -> tuple[int, int] | None:
     planning, most = experiment.study.planning, experiment.stop.max_rounds
-    pilots = PaperPilots(planned_problem(experiment), planning, most)
-    run_pilots(pilots, archive, report=report)
-    return pilots.choice.setting
+    progress = None if report is None else partial(report, "pilots")
+    pilots = list(run_pilots(planning, most, archive, progress=progress))
+    return choose_setting(planned_problem(experiment), planning, pilots).setting
 
 
 def _train(

@@ -11,12 +11,11 @@ from fedplan import FedplanError
 from fedplan.flower.server import live_engine
 from fedplan.store import Store
 from fedplan.studies import read_study
-from fedplan.studies.archive import NoEngine
 from fedplan.studies.devices import observed_devices, with_devices
 from fedplan.studies.experiment import build_experiment
 from fedplan.studies.grid import read_sweep
 from fedplan.studies.stored import recall
-from fedplan.studies.sweep import sweep_study
+from fedplan.studies.sweep import recall_sweep, sweep_study
 from fedplan.studies.workflow import recall_study, run_study
 
 STUDY = ("schedule=constant", "learning-rate=0.02", "target-loss=0.9", "seeds=2")
@@ -153,8 +152,7 @@ def test_a_sweep_trains_every_setting_on_the_nodes_and_is_recalled(experiment, t
             experiment, tried, store, engine=engine,
             progress=lambda *words: reported.append(words),
         )  # fmt: skip
-        engine = NoEngine(CLIENTS, "demo")
-        recalled = sweep_study(with_devices(experiment, store), tried, store, engine=engine)
+        recalled = recall_sweep(with_devices(experiment, store), tried, store)
     simulated = build_experiment(swept.study)
     with Store(f"sqlite:///{tmp_path}/simulated.db") as store:
         expected = sweep_study(simulated, swept.grid(simulated.fleet), store)

@@ -13,7 +13,7 @@ from fedplan.store import Store
 from fedplan.studies import read_study
 from fedplan.studies.experiment import build_experiment
 from fedplan.studies.outcome import Bill, decisions_of
-from fedplan.studies.workflow import learnt_from, recall_so_far, recall_study, run_study
+from fedplan.studies.workflow import learnt_from, recall_study, run_study
 
 PAPER = ("course=paper", "pairs=[[5, 10], [10, 20], [5, 40]]", "upper-loss=1.2", "lower-loss=0.9")
 FIXED = ("course=fixed", "participation=turns")
@@ -215,12 +215,12 @@ def test_a_study_that_was_cut_off_shows_how_far_it_came(url):
     _, whole, _ = run(url, "seeds=1")
     more = build_experiment(read_study("demo", ["seeds=3"]))
     with Store(url) as store:
-        found = recall_so_far(more, store)
+        found = recall_study(more, store)
     assert found.status == "unfinished" and "1 of 3 runs are done" in found.message
     assert found.measured.runs == whole.measured.runs
     paper = build_experiment(read_study("demo", PAPER))
     with Store(url) as store:
-        assert "pilots have not ended" in recall_so_far(paper, store).message
+        assert "pilots have not ended" in recall_study(paper, store).message
 
 
 def test_prices_take_the_place_of_the_weight(url):

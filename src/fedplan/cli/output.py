@@ -17,6 +17,7 @@ from fedplan.words import Table
 
 if TYPE_CHECKING:
     from rich.console import Console, JustifyMethod
+    from rich.table import Table as Grid
 
     from fedplan.figures import Figure
     from fedplan.studies.experiment import Experiment
@@ -118,17 +119,6 @@ class Facts:
     facts: Iterable[tuple[str, str]]
     title: str | None = None
 
-    def print(self, out: Console) -> None:
-        """Print them, below the title."""
-        from rich.table import Table as Grid
-
-        grid = Grid.grid(padding=(0, 3))
-        for name, value in self.facts:
-            grid.add_row(name if self.title is None else f"  {name}", value)
-        if self.title is not None:
-            out.print(self.title)
-        out.print(grid)
-
 
 class Marked(str):
     """A cell with rich's markup; any other is shown as it is."""
@@ -136,7 +126,47 @@ class Marked(str):
     __slots__ = ()
 
 
-def _print_table(table: Table, out: Console) -> None:
+Block = Facts | Table | str
+
+
+def print_result(
+    output_format: str, document: Mapping[str, Any], blocks: Iterable[Block], *, code: int = 0
+) -> None:
+    """Print a result as it was asked for, the document or the blocks, and end with the code."""
+    if output_format == "json":
+        print_json(document)
+    else:
+        print_blocks(blocks)
+    if code:
+        raise click.exceptions.Exit(code)
+
+
+def print_blocks(blocks: Iterable[Block]) -> None:
+    """Print one block after the other; an empty line is before each but the first."""
+    out = console()
+    for place, block in enumerate(blocks):
+        if place:
+            out.print()
+        if isinstance(block, str):
+            out.print(block, markup=False)
+        elif isinstance(block, Table):
+            out.print(_table_grid(block))
+        else:
+            if block.title is not None:
+                out.print(block.title)
+            out.print(_facts_grid(block))
+
+
+def _facts_grid(facts: Facts) -> Grid:
+    from rich.table import Table as Grid
+
+    grid = Grid.grid(padding=(0, 3))
+    for name, value in facts.facts:
+        grid.add_row(name if facts.title is None else f"  {name}", value)
+    return grid
+
+
+def _table_grid(table: Table) -> Grid:
     from rich.markup import escape
     from rich.table import Table as Grid
 
@@ -146,56 +176,7 @@ def _print_table(table: Table, out: Console) -> None:
         grid.add_column(name, justify=justify, no_wrap=name in table.whole)
     for row in table.rows:
         grid.add_row(*(cell if isinstance(cell, Marked) else escape(cell) for cell in row))
-    out.print(grid)
-
-
-def print_result(
-    output_format: str,
-    document: Mapping[str, Any],
-    blocks: Iterable[Facts | Table | str],
-    *,
-    code: int = 0,
-) -> None:
-    """Print a result as it was asked for, the document or the blocks, and end with the code.
-
-    blocks : an empty line is before each but the first.
-    """
-    if output_format == "json":
-        print_json(document)
-    else:
-        out = console()
-        for place, block in enumerate(blocks):
-            if place:
-                out.print()
-            if isinstance(block, str):
-                out.print(block, markup=False)
-            elif isinstance(block, Table):
-                _print_table(block, out)
-            else:
-                block.print(out)
-    if code:
-        raise click.exceptions.Exit(code)
-
-
-def print_text(*paragraphs: str) -> None:
-    """Print paragraphs as they are, an empty line before each."""
-    out = console()
-    for text in paragraphs:
-        out.print()
-        out.print(text, markup=False)
-
-
-def print_table(
-    head: Sequence[str], rows: Iterable[Sequence[str]], *, below: bool = True, **options: Any
-) -> None:
-    """Print a `Table`, which has the same options.
-
-    below : whether an empty line comes first.
-    """
-    out = console()
-    if below:
-        out.print()
-    _print_table(Table(head, list(rows), **options), out)
+    return grid
 
 
 def who_trains(

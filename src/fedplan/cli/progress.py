@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ import click
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-    from fedplan.core.records import RoundRecord, RunRecord
+    from fedplan.core.records import RoundRecord
     from fedplan.simulation import Job
 
 _NOTICE_AFTER_S = 1.0
@@ -50,36 +50,6 @@ def show_log(context: click.Context, _: click.Parameter, wanted: bool) -> None:
         logger.addHandler(lines)
         logger.setLevel(logging.INFO)
         context.call_on_close(lambda: logger.removeHandler(lines))
-
-
-class RoundBar:
-    """A bar over the rounds of all runs; those to come count as long as the average one so far."""
-
-    def __init__(self, bar: Progress, jobs: Sequence[Job], max_rounds: int) -> None:
-        self._bar = bar
-        self._done = dict.fromkeys((job.seed for job in jobs), 0)
-        self._finished: list[int] = []
-        self._total = len(jobs) * max_rounds
-        self._task = bar.add_task("", total=self._total, loss="-")
-        self._shown_at = 0.0
-
-    def report(self, job: Job, record: RoundRecord) -> None:
-        """Note a round; called from the threads that train, and cheap."""
-        self._done[job.seed] = record.round
-        now = time.monotonic()
-        if now - self._shown_at >= _BETWEEN_UPDATES_S and record.loss is not None:
-            self._shown_at = now
-            self._bar.update(
-                self._task, completed=sum(self._done.values()), loss=f"{record.loss:.4g}"
-            )
-
-    def finish(self, run: RunRecord) -> None:
-        """Note the end of a run."""
-        self._finished.append(run.num_rounds)
-        total = round(sum(self._finished) / len(self._finished) * len(self._done))
-        if abs(total - self._total) > 0.05 * self._total:  # the bar forgets its speed each time
-            self._total = total
-            self._bar.update(self._task, total=total)
 
 
 @contextmanager
@@ -171,12 +141,3 @@ def step_bar(*, quiet: bool) -> Iterator[Callable[[str, Job, RoundRecord], None]
                 bar.update(task, description=progress_text(step, job, record))
 
         yield report
-
-
-@contextmanager
-def round_bar(jobs: Sequence[Job], max_rounds: int, *, quiet: bool) -> Iterator[RoundBar | None]:
-    """A bar over rounds; None where there are no bars."""
-    done = "round {task.completed:,} of {task.total:,}"
-    loss = "loss {task.fields[loss]}"
-    with _bar(done, "bar", loss, "left", " left", quiet=quiet) as bar:
-        yield None if bar is None else RoundBar(bar, jobs, max_rounds)

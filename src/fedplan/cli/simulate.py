@@ -6,12 +6,13 @@ import statistics
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from fedplan.cli.output import Facts, draw, print_result, study_in_words, who_trains
-from fedplan.cli.progress import round_bar
+from fedplan.cli.progress import step_bar
 from fedplan.cli.training import Asked, asks, compile_kernels
 from fedplan.words import Table, amount, in_words, joules, seconds, table_of
 
@@ -61,14 +62,10 @@ def _run(experiment: Experiment, *, quiet: bool) -> tuple[list[RunRecord], float
     from fedplan.studies.experiment import build_jobs
 
     jobs = build_jobs(experiment)
-    runs = []
-    with round_bar(jobs, experiment.stop.max_rounds, quiet=quiet) as bar:
-        progress = None if bar is None else bar.report
+    with step_bar(quiet=quiet) as report:
+        progress = None if report is None else partial(report, "training")
         start = time.perf_counter()
-        for run in experiment.simulator.run_all(jobs, experiment.stop, progress=progress):
-            runs.append(run)
-            if bar is not None:
-                bar.finish(run)
+        runs = list(experiment.simulator.run_all(jobs, experiment.stop, progress=progress))
         took_s = time.perf_counter() - start
     steps = sum(run.taken_part * run.local_steps for run in runs)
     return runs, steps / took_s

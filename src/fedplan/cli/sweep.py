@@ -24,6 +24,7 @@ from fedplan.errors import InputError
 from fedplan.words import Table, difference, joules, seconds, with_error
 
 if TYPE_CHECKING:
+    from fedplan.core.fleet import Fleet
     from fedplan.store import Store
     from fedplan.studies.archive import Engine
     from fedplan.studies.cells import Cell
@@ -70,6 +71,7 @@ def sweep(asked: Asked, engine: str, output: str | None) -> None:
     from fedplan.studies.cells import SUFFIXES, write_summaries
     from fedplan.studies.figures import sweep_figure
     from fedplan.studies.grid import read_sweep
+    from fedplan.studies.sweep import recall_sweep
 
     swept = asked.read(
         lambda: read_sweep(asked.study, asked.overrides, required=asked.required),
@@ -84,7 +86,7 @@ def sweep(asked: Asked, engine: str, output: str | None) -> None:
     experiment, result = asked.train(
         swept.study,
         partial(_train, swept, engine, quiet=asked.quiet),
-        partial(_train, swept, "none", quiet=True),
+        lambda live, store: recall_sweep(live, swept.grid(_fleet(live)), store),
         swept=swept,
     )
     if output is not None:
@@ -112,23 +114,23 @@ def _check_engine(engine: str, federation: str | None) -> None:
 def _train(
     swept: SweptStudy, engine: str, experiment: Experiment, store: Store, *, quiet: bool
 ) -> Sweep:
-    """Make the runs of the grid; with engine "none" a federation has made them all."""
+    """Make the runs of the grid."""
     from fedplan.studies.sweep import sweep_study
 
-    if (fleet := experiment.assumed_fleet) is None:
-        raise AssertionError("a study without a fleet is refused")
     made_by = _ready(engine, experiment, quiet=quiet)
     with job_bar(quiet=quiet) as count:
-        grid = swept.grid(fleet)
+        grid = swept.grid(_fleet(experiment))
         return sweep_study(experiment, grid, store, engine=made_by, count=count)
+
+
+def _fleet(experiment: Experiment) -> Fleet:
+    if (fleet := experiment.assumed_fleet) is None:
+        raise AssertionError("a study without a fleet is refused")
+    return fleet
 
 
 def _ready(name: str, experiment: Experiment, *, quiet: bool) -> Engine:
     """The engine of this name; the local one has compiled what it needs."""
-    if name == "none":
-        from fedplan.studies.archive import NoEngine
-
-        return NoEngine(experiment.num_clients, experiment.study.name)
     if name == "ray":
         from fedplan.studies.ray_engine import RayEngine
 

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from fedplan.studies.experiment import build_experiment as build_experiment
     from fedplan.studies.experiment import make_jobs as make_jobs
     from fedplan.studies.outcome import Outcome as Outcome
-    from fedplan.studies.paper_pilots import PaperPilots as PaperPilots
+    from fedplan.studies.paper_pilots import choose_setting as choose_setting
+    from fedplan.studies.paper_pilots import run_pilots as run_pilots
     from fedplan.studies.study import Study as Study
     from fedplan.studies.study_file import builtin_studies as builtin_studies
     from fedplan.studies.study_file import read_study as read_study
     from fedplan.studies.workflow import Report as Report
     from fedplan.studies.workflow import planned_problem as planned_problem
-    from fedplan.studies.workflow import run_pilots as run_pilots
     from fedplan.studies.workflow import run_study as run_study
 
 # On first use, for an experiment brings the compiled kernels with it, and reading a study does not.
@@ -36,9 +36,9 @@ __getattr__, __dir__, __all__ = lazy_names(
         "courses": "make_course",
         "experiment": "Experiment build_experiment make_jobs",
         "outcome": "Outcome",
-        "paper_pilots": "PaperPilots",
+        "paper_pilots": "choose_setting run_pilots",
         "study": "Study",
         "study_file": "builtin_studies read_study",
-        "workflow": "Report planned_problem run_pilots run_study",
+        "workflow": "Report planned_problem run_study",
     },
 )

@@ -10,7 +10,6 @@ from threading import Lock
 from typing import Any, Protocol, TypeVar
 
 from fedplan.core.records import RoundRecord, RunRecord, Stop
-from fedplan.errors import InputError
 from fedplan.simulation import Clock, Job
 from fedplan.store import Store
 
@@ -22,8 +21,6 @@ Count = Callable[[int, int], None]
 
 class Engine(Protocol):
     """Whatever makes many runs: the simulator on this machine, or a cluster."""
-
-    num_clients: int
 
     def run_all(
         self,
@@ -40,30 +37,10 @@ class Engine(Protocol):
         ...
 
 
-class MissingRunError(InputError):
-    """A run that must be in the store is not there, or not all of it."""
-
-
-class NoEngine:
-    """Makes no runs: for what must be in the store already."""
-
-    def __init__(self, num_clients: int, study: str) -> None:
-        self.num_clients = num_clients
-        self._study = study
-
-    def run_all(self, jobs: Iterable[Job], *_: Any, **__: Any) -> Iterator[RunRecord]:
-        """Refuse any job, and say which run is missing."""
-        for job in jobs:
-            raise MissingRunError(
-                f"a run of study {self._study} is not in the store, or not all of it: "
-                f"{job.setting}, seed {job.seed}. Run `fedplan run` with the same study, changes "
-                "and --store first."
-            )
-        return iter(())
-
-
 class Archive:
     """Runs from the store where it has them, else from the engine, and then in the store.
+
+    Without an engine nothing is trained or written: runs are as far as the store has them.
 
     A run is saved the moment it ends. The store is asked again before each run is begun, for other
     processes may have made it meanwhile; what is found, begun and stored is logged. The store keeps
@@ -73,13 +50,12 @@ class Archive:
 
     def __init__(
         self,
-        engine: Engine,
+        engine: Engine | None,
         store: Store,
         settings: Callable[[Stop], Mapping[str, Any]],
         clock: Clock | None = None,
     ) -> None:
         """Keep runs that end at `stop` under `settings(stop)`."""
-        self.num_clients = engine.num_clients
         self._engine, self._store = engine, store
         self._settings, self._clock = settings, clock
 
@@ -88,12 +64,6 @@ class Archive:
         run = self._stored(job, stop)
         return None if run is None else run.until(stop)
 
-    def begun(self, job: Job, stop: Stop) -> RunRecord | None:
-        """The run as far as `stop` lets it go, or as far as it has come."""
-        if (run := self._stored(job, stop)) is None:
-            return None
-        return run.until(stop) or replace(run, status="unfinished", message="")
-
     def _stored(self, job: Job, stop: Stop) -> RunRecord | None:
         run = self._store.find_run(self._settings(stop), job.course, job.seed)
         return run if run is None or self._clock is None else self._clock.reprice(run)
@@ -101,8 +71,14 @@ class Archive:
     def run_all(
         self, jobs: Sequence[Job], stop: Stop, *, progress: Progress | None = None
     ) -> list[RunRecord]:
-        """The runs of these jobs, in their order."""
-        return self.map_all(jobs, stop, lambda run: run, progress=progress)
+        """The runs of these jobs, in their order.
+
+        Without an engine, those that were begun: "unfinished" where `stop` lets them go further.
+        """
+        if self._engine is not None:
+            return self.map_all(jobs, stop, lambda run: run, progress=progress)
+        begun = (run for job in jobs if (run := self._stored(job, stop)) is not None)
+        return [run.until(stop) or replace(run, status="unfinished", message="") for run in begun]
 
     def map_all(
         self,
@@ -114,6 +90,8 @@ class Archive:
         count: Count | None = None,
     ) -> list[T]:
         """What `take` makes of each run, in the order of the jobs; no more of a run is kept.
+
+        Without an engine, of each run that the store has to its end.
 
         take : called from any thread.
         count : told how many runs are there, of how many: first how many the store had, then as
@@ -162,10 +140,11 @@ class Archive:
 
         if count is not None:
             count(done, total)
-        made = self._engine.run_all(next_jobs(), stop, progress=progress, finished=save)
-        for place, run in enumerate(made):
-            kept[begun[place]] = take(run)
-        return [kept[job] for job in jobs]
+        if self._engine is not None:
+            made = self._engine.run_all(next_jobs(), stop, progress=progress, finished=save)
+            for place, run in enumerate(made):
+                kept[begun[place]] = take(run)
+        return [kept[job] for job in jobs if job in kept]
 
 
 def _words(run: Job | RunRecord, stop: Stop) -> str:

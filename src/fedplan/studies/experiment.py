@@ -82,13 +82,19 @@ class Experiment:
         """Keep the study in a store, or find it again there."""
         return store.save_study(self.study.name, self.study.configuration(), self.settings)
 
-    def archive(self, store: Store, engine: Engine | None = None) -> Archive:
-        """The study's runs in a store; the simulator makes those that are missing."""
-        engine = engine or self.simulator
+    def archive(
+        self, store: Store, engine: Engine | None = None, *, readonly: bool = False
+    ) -> Archive:
+        """The study's runs in a store; those that are missing the engine makes.
+
+        engine : the simulator without one.
+        readonly : make no runs.
+        """
         clock = None
         if self.fleet is not None and self.federation is None:  # real seconds are what they are
-            clock = Clock(self.fleet, engine.num_clients)
-        return Archive(engine, store, partial(run_settings, self.settings), clock)
+            clock = Clock(self.fleet, self.num_clients)
+        made_by = None if readonly else engine or self.simulator
+        return Archive(made_by, store, partial(run_settings, self.settings), clock)
 
 
 def build_experiment(study: Study, *, federation: str | None = None) -> Experiment:

@@ -41,7 +41,6 @@ class RayEngine:
     def __init__(self, experiment: Experiment) -> None:
         if find_spec("ray") is None:
             raise MissingExtraError("A sweep on a cluster", "ray")
-        self.num_clients = experiment.num_clients
         self._study = experiment.study
 
     def run_all(

@@ -22,7 +22,7 @@ from fedplan.studies.study import (
     stored_tables,
 )
 from fedplan.studies.sweep import Sweep, recall_sweep
-from fedplan.studies.workflow import recall_so_far
+from fedplan.studies.workflow import recall_study
 
 _MOST_RECORDS = 40  # runs whose rounds are read: as many as a figure can show
 
@@ -155,4 +155,4 @@ def _with_outcome(known: Recalled, store: Store) -> Recalled:
         if is_so:
             reason = f"It was planned from {what} by an earlier version, not by this one."
             return replace(known, reason=reason)
-    return replace(known, outcome=recall_so_far(experiment, store))
+    return replace(known, outcome=recall_study(experiment, store))

@@ -10,7 +10,7 @@ from fedplan.core.objective import costs_nothing
 from fedplan.errors import FedplanError, InputError
 from fedplan.simulation import Job
 from fedplan.store import Store
-from fedplan.studies.archive import Count, Engine, NoEngine, Progress
+from fedplan.studies.archive import Count, Engine, Progress
 from fedplan.studies.cells import Cell, RunSummary, empirical_optimum, make_cells
 from fedplan.studies.experiment import Experiment, build_setting, make_jobs
 from fedplan.studies.grid import Grid
@@ -81,10 +81,8 @@ def sweep_study(
 
 def recall_sweep(experiment: Experiment, grid: Grid, store: Store) -> Sweep:
     """What a sweep has come to so far, from the store alone: nothing is trained or written."""
-    archive = experiment.archive(store, NoEngine(experiment.num_clients, experiment.study.name))
-    jobs = _jobs(experiment, grid)
-    found = (archive.find(job, experiment.stop) for job in jobs)
-    runs = [RunSummary.of(run) for run in found if run is not None]
+    archive, jobs = experiment.archive(store, readonly=True), _jobs(experiment, grid)
+    runs = archive.map_all(jobs, experiment.stop, RunSummary.of)
     if not runs:
         message = "No run has ended yet."
         return Sweep(runs=(), total=len(jobs), cells=(), best=None, message=message)

@@ -10,6 +10,7 @@ import math
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from typing import Any
 
 from fedplan.convergence.saturation import Saturation
@@ -26,18 +27,18 @@ from fedplan.participation import LAWS, Turns, uniform
 from fedplan.planning.making import make_plan
 from fedplan.simulation import Job
 from fedplan.store import Store, StudyEntry
-from fedplan.studies.archive import Archive, Engine, MissingRunError, NoEngine
+from fedplan.studies.archive import Archive, Engine, Progress
 from fedplan.studies.cells import RunSummary
 from fedplan.studies.courses import FIXED, ONLINE, PAPER, choose_course, fixed_law, make_course
 from fedplan.studies.devices import observed_fleet
 from fedplan.studies.earlier import known_of_study
 from fedplan.studies.experiment import Experiment
 from fedplan.studies.outcome import Bill, Measured, Outcome, decisions_of, forecast_of
-from fedplan.studies.paper_pilots import PaperPilots
+from fedplan.studies.paper_pilots import choose_setting, run_pilots
 from fedplan.studies.verdict import verdict
 
 Report = Callable[[str, Job, RoundRecord], None]
-Note = Callable[[str, Any], None]
+_GOES_ON = "The command that began the study goes on with them."
 
 
 def run_study(
@@ -52,34 +53,14 @@ def run_study(
     What is in the store already is not trained again; the rest the engine makes, the simulator
     without one.
     """
-    case = _Case(experiment)
-    entry = experiment.save(store)
-    case.learn_from(store, entry)
-    return case.follow(
-        experiment.archive(store, engine),
-        note=lambda step, value: store.save_step(entry, step, value),
-        report=report,
-    )
+    case = _Case(experiment, store, report)
+    case.entry = experiment.save(store)
+    return case.follow(experiment.archive(store, engine))
 
 
 def recall_study(experiment: Experiment, store: Store) -> Outcome:
-    """What a study that was run has come to, from the store alone: nothing is trained or written.
-
-    A study of which a run is missing is refused.
-    """
-    case = _Case(experiment)
-    case.learn_from(store)
-    return case.follow(_stored(experiment, store))
-
-
-def recall_so_far(experiment: Experiment, store: Store) -> Outcome:
-    """What a study has come to so far, from the store alone; unfinished where a run is missing."""
-    case, archive = _Case(experiment), _stored(experiment, store)
-    case.learn_from(store)
-    try:
-        return case.follow(archive)
-    except MissingRunError:
-        return case.so_far(archive)
+    """What a study has come to so far, from the store alone: nothing is trained or written."""
+    return _Case(experiment, store).follow(experiment.archive(store, readonly=True))
 
 
 def planned_problem(experiment: Experiment) -> Problem:
@@ -109,101 +90,73 @@ def plan_step(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _forget(step: str, value: Any) -> None:
-    """Keep nothing."""
-
-
-def run_pilots(
-    pilots: PaperPilots,
-    archive: Archive,
-    *,
-    note: Note = _forget,
-    report: Report | None = None,
-) -> None:
-    """Run whatever the pilots ask for, until they ask no more."""
-    progress = None if report is None else lambda job, record: report("pilots", job, record)
-    while (trial := pilots.ask()) is not None:
-        (run,) = archive.run_all([trial.job], trial.stop, progress=progress)
-        pilots.tell(run)
-        note("pilots", [asdict(RunSummary.of(run)) for run in pilots.runs])
-
-
 class _Case:
-    """One study: its problem and course, before anything is trained."""
+    """One study: its problem and course, and what came of its pilots.
 
-    def __init__(self, experiment: Experiment) -> None:
-        self._experiment = experiment
+    entry : of a study that is run, which keeps what is decided; None where it is recalled.
+    """
+
+    entry: StudyEntry | None = None
+
+    def __init__(self, experiment: Experiment, store: Store, report: Report | None = None) -> None:
+        self._experiment, self._store, self._report = experiment, store, report
         self._live = experiment.federation is not None
         self._course = choose_course(experiment.study, live=self._live)
         self._problem = planned_problem(experiment)
-        self._pilots: PaperPilots | None = None
+        self._pilots: tuple[RunRecord, ...] = ()
+
+    def follow(self, archive: Archive) -> Outcome:
+        """The whole way, or as far as an archive without an engine has it."""
         if self._course == PAPER:
-            planning, most = experiment.study.planning, experiment.stop.max_rounds
-            self._pilots = PaperPilots(self._problem, planning, most)
-        self._options: dict[str, Any] = {}
-
-    def learn_from(self, store: Store, entry: StudyEntry | None = None) -> None:
-        """Tell an online course what is known of local steps; anew only for a study to be begun."""
-        if self._course == ONLINE and not self._live:
-            question = Online(problem=self._problem).identity
-            self._options = known_of_study(self._experiment, question, store, entry)
-
-    def follow(
-        self,
-        archive: Archive,
-        *,
-        note: Note = _forget,
-        report: Report | None = None,
-    ) -> Outcome:
-        """The whole way; `note` hears what was decided."""
-        if self._pilots is not None:
-            run_pilots(self._pilots, archive, note=note, report=report)
+            self._run_pilots(archive)
         begun, course = self._begin()
         if course is None:
             return begun
-        note("plan", plan_step(begun))
-        progress = None if report is None else lambda job, record: report("training", job, record)
-        runs = archive.run_all(self._jobs(course), self._experiment.stop, progress=progress)
+        self._note("plan", plan_step(begun))
+        seeds = self._experiment.study.training.every_seed
+        jobs = [Job(course=course, seed=seed) for seed in seeds]
+        runs = archive.run_all(jobs, self._experiment.stop, progress=self._progress("training"))
+        done = sum(run.status != "unfinished" for run in runs)
+        if done < len(jobs):
+            return self._so_far(begun, runs, f"{done} of {len(jobs)} runs are done.")
         ended = self._ended(begun, runs)
         if ended.measured is not None:
-            note("training", {"reached": ended.measured.reached, "of": len(runs)})
+            self._note("training", {"reached": ended.measured.reached, "of": len(runs)})
         return ended
 
-    def so_far(self, archive: Archive) -> Outcome:
-        """As far as a study has come that has not ended."""
-        goes_on = "The command that began the study goes on with them."
-        if self._pilots is not None and self._pilots.ask() is not None:
-            message = f"The pilots have not ended. {goes_on}"
-            return self._outcome(status="unfinished", message=message)
-        begun, course = self._begin()
-        if course is None:
-            return begun
-        stop, jobs = self._experiment.stop, self._jobs(course)
-        runs = [run for job in jobs if (run := archive.begun(job, stop)) is not None]
-        done = sum(run.status != "unfinished" for run in runs)
-        words = f"Training has not ended: {done} of {len(jobs)} runs are done. {goes_on}"
+    def _note(self, step: str, value: Any) -> None:
+        if self.entry is not None:
+            self._store.save_step(self.entry, step, value)
+
+    def _progress(self, step: str) -> Progress | None:
+        return None if self._report is None else partial(self._report, step)
+
+    def _run_pilots(self, archive: Archive) -> None:
+        planning, most = self._experiment.study.planning, self._experiment.stop.max_rounds
+        for run in run_pilots(planning, most, archive, progress=self._progress("pilots")):
+            self._pilots += (run,)
+            self._note("pilots", [asdict(RunSummary.of(one)) for one in self._pilots])
+
+    def _so_far(self, begun: Outcome, runs: Sequence[RunRecord], done: str) -> Outcome:
         return replace(
             begun,
             measured=Measured.of(runs, self._experiment.objective) if runs else None,
-            message=f"{begun.why} {words}".lstrip(),
+            message=f"{begun.why} Training has not ended: {done} {_GOES_ON}".lstrip(),
         )
-
-    def _jobs(self, course: Course) -> list[Job]:
-        seeds = self._experiment.study.training.every_seed
-        return [Job(course=course, seed=seed) for seed in seeds]
 
     def _outcome(self, **known: Any) -> Outcome:
         """What is known, with the pilots so far."""
-        pilots = () if self._pilots is None else self._pilots.runs
-        bill = Bill.of(pilots, self._experiment.objective)
-        return Outcome(course=self._course, pilots=pilots, pilots_bill=bill, **known)
+        bill = Bill.of(self._pilots, self._experiment.objective)
+        return Outcome(course=self._course, pilots=self._pilots, pilots_bill=bill, **known)
 
     def _begin(self) -> tuple[Outcome, Course | None]:
         """What training begins with, and what steers it; None where it cannot begin."""
-        if self._pilots is not None:
-            choice = self._pilots.choice_for(self._as_observed(self._pilots.runs))
+        if self._course == PAPER:
+            planning = self._experiment.study.planning
+            choice = choose_setting(self._as_observed(self._pilots), planning, self._pilots)
             if choice.setting is None:
-                return self._outcome(status=choice.status, message=choice.message), None
+                words = f" {_GOES_ON}" if choice.status == "unfinished" else ""
+                return self._outcome(status=choice.status, message=choice.message + words), None
             setting = uniform(*choice.setting)
             return self._started(setting, choice.message), setting
         if self._live:
@@ -214,9 +167,12 @@ class _Case:
             if not plan.success:
                 return self._outcome(status="infeasible", message=plan.message), None
             return self._started(plan.setting, plan.message, plan.regret), plan.setting
+        options: dict[str, Any] = {}
         if self._course == ONLINE:
-            self._options["stop"] = self._experiment.stop
-        course = make_course(self._course, self._problem, **self._options)
+            question = Online(problem=self._problem).identity
+            options = known_of_study(self._experiment, question, self._store, self.entry)
+            options["stop"] = self._experiment.stop
+        course = make_course(self._course, self._problem, **options)
         return self._started(course.setting), course
 
     def _fixed_plan(self, problem: Problem) -> Plan:
@@ -302,7 +258,3 @@ def learnt_from(run: RunRecord) -> Saturation:
     steps = [one.setting.local_steps for one in run.rounds if one.setting is not None]
     rounds = math.fsum(e / (e + saturation) for e in steps)
     return Saturation(rounds=max(rounds, 1.0), saturation=saturation)
-
-
-def _stored(experiment: Experiment, store: Store) -> Archive:
-    return experiment.archive(store, NoEngine(experiment.num_clients, experiment.study.name))
