@@ -64,7 +64,7 @@ def test_the_table_shows_decisions_and_the_bill_beside_others(fedplan, store, mo
     follow_script(monkeypatch)
     result = fedplan("run", "demo", "seeds=1", "energy-weight=0.5", "--store", store, "-q")
     assert result.code == 0
-    for words in ("from round", "local steps", "training, foretold", "all in", "Reached loss 0.6",
+    for words in ("from round", "local steps", "training, predicted", "all in", "Reached loss 0.6",
                   "expected: uniform sampling, best"):  # fmt: skip
         assert words in result.out
 

@@ -35,13 +35,13 @@ def test_the_reference_says_what_the_tables_say():
         r"^\| `([a-z0-9-]+)` \| (.*?) \| (.*) \|$", REFERENCE.read_text(), re.MULTILINE
     )
     expected = []
-    for key in KEYS.values():
+    for name, key in KEYS.items():
         goes_with = ""
         if key.only is not None and key.only[1] != (None,):
             values = " or ".join(f"`{value}`" for value in key.only[1] if value is not None)
             goes_with = f" (With {key.only[0]} = {values}.)"
         default = "required" if key.required else written(key.default)
-        expected.append((key.name, default, key.text + goes_with))
+        expected.append((name, default, key.text + goes_with))
     assert rows == expected
 
 

@@ -213,7 +213,7 @@ def test_the_papers_pilots_predict_nothing(fedplan, store, tmp_path):
     page = page_of(fedplan, tmp_path)
     check_structure(page)
     words = words_of(page)
-    assert answer["plan"] and "Nothing was foretold." in words and "The paper's pilots" in words
+    assert answer["plan"] and "Nothing was predicted." in words and "The paper's pilots" in words
     assert "of one training is what the pilots cost" in words
 
 

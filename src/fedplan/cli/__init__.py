@@ -1,4 +1,4 @@
-"""The command line: one file a command; the only place that prints."""
+"""The command line: one file per command; the only place that prints."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ def job_bar(*, quiet: bool) -> AbstractContextManager[Count | None]:
     return _count_bar("runs", "count", "bar", "left", " left", quiet=quiet)
 
 
-def progress_text(step: str, job: Job, record: RoundRecord) -> str:
+def progress_text(step: str, job: Job, record: RoundRecord, place: str = "") -> str:
     """Where a run is: its round and loss, who takes turns, and the local steps of this round.
 
     >>> from types import SimpleNamespace
@@ -120,24 +120,32 @@ def progress_text(step: str, job: Job, record: RoundRecord) -> str:
     loss = "-" if record.loss is None else f"{record.loss:.4g}"
     who = f"{setting.groups} groups" if setting.groups else f"{setting.clients_per_round} clients"
     steps = f"{setting.local_steps:,} local steps"
-    return f"{step}: round {record.round:,}, loss {loss}, {who}, {steps}"
+    return f"{step}: round {place or f'{record.round:,}'}, loss {loss}, {who}, {steps}"
 
 
 @contextmanager
-def step_bar(*, quiet: bool) -> Iterator[Callable[[str, Job, RoundRecord], None] | None]:
-    """What a study is at: its step, round and loss, and its setting now; None without bars."""
+def step_bar(
+    *, quiet: bool, rounds: int | None = None
+) -> Iterator[Callable[[str, Job, RoundRecord], None] | None]:
+    """What a study is at: its step, round and loss, and its setting now; None without bars.
+
+    rounds : of all runs together at most, where it is shown how many of them are done.
+    """
     with _bar("spinner", "{task.description}", "elapsed", quiet=quiet) as bar:
         if bar is None:
             yield None
             return
         task = bar.add_task("", total=None)
         shown_at = 0.0
+        done: dict[int, int] = {}  # rounds, by the seed
 
         def report(step: str, job: Job, record: RoundRecord) -> None:
             nonlocal shown_at
+            done[job.seed] = record.round
             now = time.monotonic()
             if now - shown_at >= _BETWEEN_UPDATES_S and record.loss is not None:
                 shown_at = now
-                bar.update(task, description=progress_text(step, job, record))
+                place = f"{sum(done.values()):,} of {rounds:,}" if rounds else ""
+                bar.update(task, description=progress_text(step, job, record, place))
 
         yield report

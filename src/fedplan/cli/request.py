@@ -23,7 +23,7 @@ _KNOWN = ("ratio", "bound", "pilots_file")  # each tells how many rounds a (K, E
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What the options describe, read and checked; `knowledge` is what rounds are foretold from."""
+    """What the options describe, read and checked; rounds are predicted from `knowledge`."""
 
     problem: Problem
     convergence: Convergence

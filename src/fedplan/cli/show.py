@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,13 +12,15 @@ import click
 from fedplan.cli.options import store_options
 from fedplan.cli.output import Facts, print_result
 from fedplan.cli.stored import one_stored, open_stored
-from fedplan.cli.study_runs import runs_of_experiment, runs_of_study
 from fedplan.words import Table, flat, in_words, local_time, short, table_of
 
 if TYPE_CHECKING:
-    from fedplan.store import ExperimentEntry, StudyEntry
+    from fedplan.store import ExperimentEntry, RunEntry, Store, StudyEntry
 
 _OPEN = ("-", "Infinity")  # of a key that is not given, and of a limit that is none
+_UNIFORM = "uniform"  # the law of runs that say nothing of theirs
+# Law, K (0 where it has none), E and the seed; and the course that steered it, if one did.
+Key = tuple[str, int, int, int, str]
 
 
 @click.command("list")
@@ -43,7 +46,7 @@ def list_(store_url: str, output_format: str) -> None:
                 "experiment": study.experiment.fingerprint,
                 "differs": differs,
                 "steps": list(store.steps(study)),
-                "num_runs": len(runs_of_study(store, study, experiments)),
+                "num_runs": len(_runs_of_study(store, study, experiments)),
                 "created": study.created,
             }
             for study, differs in zip(entries, _differences(entries), strict=True)
@@ -117,9 +120,9 @@ def show(name: str, with_runs: bool, store_url: str, output_format: str) -> None
     with one_stored(store_url, name) as (store, entry):
         known = describe(store, entry)
         if isinstance(entry, StudyEntry):
-            runs = runs_of_study(store, entry, store.experiments())
+            runs = _runs_of_study(store, entry, store.experiments())
         else:
-            runs = runs_of_experiment(store, entry, store.studies())
+            runs = _runs_of_experiment(store, entry, store.studies())
     listed = [{**run.to_dict(), "made_for": role or None} for run, role in runs]
     shown = listed if with_runs else None
     document = {"success": True, **known, "num_runs": len(runs), "runs": shown}
@@ -237,3 +240,72 @@ def _setting(values: Mapping[str, Any]) -> str:
     else:
         who = f"{clients:,} clients" if law == "uniform" else f"{clients:,} clients ({law})"
     return f"{who}, {values['local_steps']:,} steps"
+
+
+def _runs_of_study(
+    store: Store, study: StudyEntry, experiments: Iterable[ExperimentEntry]
+) -> list[tuple[RunEntry, str]]:
+    """The study's runs, each with what it was made for: "pilot", "training" or "sweep".
+
+    All runs of its experiment, for "", where nothing tells its own: it had no study file.
+    """
+    runs = [
+        run
+        for experiment in experiments
+        if study.has_runs_of(experiment)
+        for run in store.runs(experiment.settings)
+    ]
+    if not _has_file(study):
+        return [(run, "") for run in runs]
+    roles = _roles(study, store.steps(study))
+    # Where a run's end belongs to the experiment, a pilot that went on is there twice.
+    longest = {
+        (run.stored_setting, run.seed): run for run in sorted(runs, key=lambda run: run.num_rounds)
+    }
+    own = [run for run in longest.values() if _key(run) in roles]
+    return [(run, roles[_key(run)]) for run in sorted(own, key=_place)]
+
+
+def _runs_of_experiment(
+    store: Store, experiment: ExperimentEntry, studies: Iterable[StudyEntry]
+) -> list[tuple[RunEntry, str]]:
+    """All its runs, each with what the first of its studies that has it made it for."""
+    roles: dict[Key, str] = {}
+    for study in studies:
+        if _has_file(study) and study.has_runs_of(experiment):
+            roles = _roles(study, store.steps(study)) | roles
+    return [(run, roles.get(_key(run), "")) for run in store.runs(experiment.settings)]
+
+
+def _has_file(study: StudyEntry) -> bool:
+    """Whether it was begun from a study file, and so has the tables and steps of one."""
+    return {"task", "training"} <= study.configuration.keys()
+
+
+def _roles(study: StudyEntry, steps: Mapping[str, Any]) -> dict[Key, str]:
+    training = study.configuration["training"]
+    first = training["first-seed"]
+    seeds = range(first, first + training["seeds"])
+    law, local_steps = training.get("participation") or _UNIFORM, training["local-steps"]
+    clients = [0] if law == "turns" else training["clients-per-round"]
+    roles: dict[Key, str] = {}
+    if isinstance(clients, list) and isinstance(local_steps, list):
+        roles |= dict.fromkeys(product([law], clients, local_steps, seeds, [""]), "sweep")
+    if plan := steps.get("plan"):
+        planned = plan.get("participation", _UNIFORM), plan["clients_per_round"] or 0
+        course = plan.get("course", "fixed")
+        steered = "" if course in ("fixed", "paper") else course
+        roles |= {(*planned, plan["local_steps"], seed, steered): "training" for seed in seeds}
+    for one in steps.get("pilots", ()):
+        roles[_UNIFORM, one["clients_per_round"], one["local_steps"], one["seed"], ""] = "pilot"
+    return roles
+
+
+def _key(run: RunEntry) -> Key:
+    course = run.identity.partition("/")[0]
+    return run.law, run.clients_per_round or 0, run.local_steps, run.seed, course
+
+
+def _place(run: RunEntry) -> tuple[int, int, int, int]:
+    """Where a run stands in a list: by K, groups, E and seed."""
+    return run.clients_per_round or 0, run.groups or 0, run.local_steps, run.seed

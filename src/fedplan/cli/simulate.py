@@ -29,7 +29,7 @@ _NEEDED = ("clients-per-round", "local-steps")
 @click.command()
 @asks(stores=False)
 def simulate(asked: Asked) -> None:
-    """Train with FedAvg, simulated, once a seed.
+    """Train with FedAvg, simulated, once for each seed.
 
     STUDY is a study file (TOML) or one that is built in: demo, setup1, setup2, setup3 (the paper's
     experiments). KEY=VALUE takes the place of what it says.
@@ -62,7 +62,7 @@ def _run(experiment: Experiment, *, quiet: bool) -> tuple[list[RunRecord], float
     from fedplan.studies.experiment import build_jobs
 
     jobs = build_jobs(experiment)
-    with step_bar(quiet=quiet) as report:
+    with step_bar(quiet=quiet, rounds=len(jobs) * experiment.stop.max_rounds) as report:
         progress = None if report is None else partial(report, "training")
         start = time.perf_counter()
         runs = list(experiment.simulator.run_all(jobs, experiment.stop, progress=progress))

@@ -44,7 +44,7 @@ _MOST_COLUMNS = 10  # of the matrix side by side; more go below
     show_default=True,
     help="Where runs are made: this machine, or a Ray cluster ($RAY_ADDRESS).",
 )
-@click.option("--output", "-o", metavar="FILE", help="Also write a row a run: .csv.")
+@click.option("--output", "-o", metavar="FILE", help="Also write one row per run: .csv.")
 def sweep(asked: Asked, engine: str, output: str | None) -> None:
     """Train every clients-per-round x local-steps of a grid, and compare what the target costs.
 

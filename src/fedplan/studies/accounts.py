@@ -53,7 +53,7 @@ def bill_table(experiment: Experiment, outcome: Outcome) -> Table:
     ]
     rows = [_line(bill) for bill in pilots]
     if (told := outcome.forecast) is not None:
-        rows.append(_line(TurnBill.of("training, foretold", told.rounds, told.bill)))
+        rows.append(_line(TurnBill.of("training, predicted", told.rounds, told.bill)))
         low, high = (
             _line(TurnBill.of("", rounds, told.bill.times(rounds / told.rounds)))
             for rounds in told.interval

@@ -30,7 +30,7 @@ class Engine(Protocol):
         progress: Progress | None = None,
         finished: Callable[[RunRecord], None] | None = None,
     ) -> Iterator[RunRecord]:
-        """Make the runs, in the order of the jobs; `finished` hears of each at once.
+        """Make the runs, in the order of the jobs; `finished` is called with each as it ends.
 
         A job is taken from `jobs` when it can be begun, and not before.
         """

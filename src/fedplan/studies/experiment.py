@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
+
+import numpy as np
 
 from fedplan.asked import PRICES, STUDY_LIMITS
 from fedplan.core.constraints import Constraints
@@ -22,14 +25,26 @@ from fedplan.planning.turns import choose_groups
 from fedplan.simulation import Clock, Evaluation, Job, LearningRate, Simulator
 from fedplan.store import Store, StudyEntry
 from fedplan.studies.archive import Archive, Engine
-from fedplan.studies.identity import experiment_settings, live_settings, run_settings
-from fedplan.studies.keys import FleetTable, ObjectiveTable, TrainingTable
+from fedplan.studies.keys import DATA_SETS, FleetTable, ObjectiveTable, TrainingTable
 from fedplan.studies.study import Study
 from fedplan.studies.task import build_data, build_learner
 from fedplan.tables import read_fleet
+from fedplan.tasks import FederatedData
 
 # Rounds that all clients at once are taken to need where nobody has said how many groups there are.
 _FULL_ROUNDS = 100.0
+# Raise it when the same settings begin to give other numbers: runs stored before no longer count.
+SIMULATION = 1
+
+_OF_A_RUN = (
+    "batch_size",
+    "learning_rate",
+    "schedule",
+    "decay",
+    "evaluate_every",
+    "evaluate_subset",
+)
+_LATER = ("decay_every", "decay_rounds", "rates", "dropout")  # where unset, stored without them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -94,7 +109,7 @@ class Experiment:
         if self.fleet is not None and self.federation is None:  # real seconds are what they are
             clock = Clock(self.fleet, self.num_clients)
         made_by = None if readonly else engine or self.simulator
-        return Archive(made_by, store, partial(run_settings, self.settings), clock)
+        return Archive(made_by, store, partial(_run_settings, self.settings), clock)
 
 
 def build_experiment(study: Study, *, federation: str | None = None) -> Experiment:
@@ -120,7 +135,7 @@ def build_experiment(study: Study, *, federation: str | None = None) -> Experime
     training = study.training
     learner, fleet, name, settings = _load(study)
     if federation is not None:
-        settings = live_settings(settings, federation)
+        settings = _live_settings(settings, federation)
     rate = LearningRate(
         initial=training.learning_rate,
         schedule=training.schedule,
@@ -162,7 +177,7 @@ def _load(study: Study) -> tuple[Learner, Fleet | None, str, dict[str, Any]]:
     collector.finish()
     if data is None or learner is None:
         raise AssertionError("a missing part is always a noted problem")
-    return learner, fleet, data.name, experiment_settings(study, data)
+    return learner, fleet, data.name, _comparable_settings(study, data)
 
 
 def _size_problems(study: Study, num_clients: int, fleet: Fleet | None) -> Iterable[InputProblem]:
@@ -267,3 +282,49 @@ def make_jobs(settings: Iterable[Setting], seeds: Iterable[int]) -> list[Job]:
     """
     every = list(settings)
     return [Job(course=setting, seed=seed) for seed in seeds for setting in every]
+
+
+def _comparable_settings(study: Study, data: FederatedData) -> dict[str, Any]:
+    """Whatever changes a loss of a run, other than its setting, seed and when it ends.
+
+    Not the devices: seconds and joules follow from the cohorts, for any fleet.
+    """
+    task, training = study.task, study.training
+    settings: dict[str, Any] = {
+        "simulation": SIMULATION,
+        "task": task.model_dump(),
+        "training": {name: getattr(training, name) for name in _OF_A_RUN},
+    }
+    settings["training"] |= {name: value for name in _LATER if (value := getattr(training, name))}
+    if task.data not in DATA_SETS:
+        settings["task"]["data"] = f"sha256:{_content(data)}"
+    return settings
+
+
+def _live_settings(settings: Mapping[str, Any], federation: str) -> dict[str, Any]:
+    """The settings of the same study on a live federation, whose rounds are all evaluated.
+
+    Not comparable with simulated runs: their seconds are made up, and nobody in them ever fails.
+    """
+    training = {**settings["training"], "evaluate_every": 1, "evaluate_subset": None}
+    return {**settings, "training": training, "engine": "flower", "federation": federation}
+
+
+def _run_settings(settings: Mapping[str, Any], stop: Stop) -> Mapping[str, Any]:
+    """These settings, and when a run ends where that changes its losses.
+
+    A run that ended later contains the one that ended earlier, unless the target decides which
+    rounds are evaluated, and on what.
+    """
+    training = settings["training"]
+    if training["evaluate_every"] == 1 and training["evaluate_subset"] is None:
+        return settings
+    return {**settings, "stop": asdict(stop)}
+
+
+def _content(data: FederatedData) -> str:
+    digest = hashlib.sha256()
+    for array in (data.x, data.y, data.starts):
+        digest.update(repr((array.dtype.str, array.shape)).encode())
+        digest.update(np.ascontiguousarray(array).data)
+    return digest.hexdigest()

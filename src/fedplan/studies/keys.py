@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, create_model
 from pydantic.fields import FieldInfo
@@ -266,33 +265,24 @@ TABLES: dict[str, type[Table]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Key:
+class Key(NamedTuple):
     """One key of a study file; `only` names another key and its values that this one goes with."""
 
     table: str
-    name: str
     text: str
     default: Any
     required: bool
     only: tuple[str, tuple[Any, ...]] | None
 
-    @classmethod
-    def of(cls, table: str, name: str, field: FieldInfo) -> Key:
-        """The key of a table's field."""
-        extra: Any = field.json_schema_extra
-        return cls(
-            table=table,
-            name=kebab(name),
-            text=field.description or "",
-            default=field.get_default(),
-            required=field.is_required(),
-            only=extra["only"],
-        )
+
+def _described(table: str, field: FieldInfo) -> Key:
+    extra: Any = field.json_schema_extra
+    default, required = field.get_default(), field.is_required()
+    return Key(table, field.description or "", default, required, extra["only"])
 
 
 KEYS = {
-    kebab(name): Key.of(table, name, field)
+    kebab(name): _described(table, field)
     for table, model in TABLES.items()
     for name, field in model.model_fields.items()
 }

@@ -110,7 +110,7 @@ class Outcome(Shown):
     regret : what the first setting can cost above the best; None where nobody can say.
     why : how that setting was chosen.
     pilots, pilots_bill : of the paper's course; others have none.
-    forecast : what the rounds themselves foretold; None where they did not.
+    forecast : what the rounds themselves predicted; None where they did not.
     alternatives : what other settings would have cost, as far as these runs tell.
     """
 
@@ -184,7 +184,7 @@ def decisions_of(run: RunRecord) -> tuple[Decision, ...]:
 
 
 def forecast_of(runs: Sequence[RunRecord], problem: Problem, max_rounds: int) -> Forecast | None:
-    """What the rounds foretold at first, on average over the runs that count; None where nothing.
+    """What the rounds predicted at first, on average over the runs that count; None where nothing.
 
     Each run's own rounds led to its forecast, so several are averaged as their rounds are.
     """

@@ -51,9 +51,9 @@ class RayEngine:
         progress: Progress | None = None,
         finished: Callable[[RunRecord], None] | None = None,
     ) -> Iterator[RunRecord]:
-        """Make the runs, in the order of the jobs; `finished` hears of each as it arrives.
+        """Make the runs, in the order of the jobs; `finished` is called with each as it arrives.
 
-        `progress` hears of all rounds of a run as it arrives, not before.
+        `progress` is called with all rounds of a run once it has arrived.
         """
         waiting = iter(jobs)
         first = list(islice(waiting, 1))

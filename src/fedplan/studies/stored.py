@@ -1,4 +1,4 @@
-"""Recalling: everything a store knows of a study, whatever kind it is and however far it got."""
+"""Everything a store knows of a study, whatever kind it is and however far it got."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def recall(store: Store, entry: Entry) -> Recalled:
 
 
 def stored_facts(store: Store, entry: Entry) -> Recalled:
-    """What the store has in so many words: nothing is built, and nothing planned again."""
+    """What the store has: nothing is built, and nothing planned again."""
     live = entry.settings.get("engine") == "flower"
     return Recalled(
         entry=entry,

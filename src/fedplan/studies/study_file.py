@@ -1,11 +1,16 @@
-"""Reading a study: a built-in one or a TOML file, with overrides; every problem said at once."""
+"""A study as text: reading a file with overrides, writing one, and the command that runs it.
+
+Every problem of what is read is said at once.
+"""
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import re
 import tomllib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +25,7 @@ _BUILT_IN = Path(__file__).parent / "builtin"
 _PATHS = ("data", "file")  # keys whose value may be a path
 _COMMAND_LINE = "command line"
 _MOST_BYTES = 1 << 20  # of a study file: far more than one can have to say
+Configuration = Mapping[str, Mapping[str, Any]]
 
 
 def builtin_studies() -> list[str]:
@@ -233,3 +239,71 @@ def _find_line(text: str, table: str, key: str | None) -> int | None:
 
 def _plain(dotted: str) -> str:
     return ".".join(part.strip().strip("\"'") for part in dotted.split("."))
+
+
+def study_toml(configuration: Configuration) -> str:
+    """The study file of a configuration; what is as it is by default is left out.
+
+    >>> print(study_toml(read_study("demo").configuration()).split("[training]")[0])
+    [task]
+    data = "synthetic"
+    num-clients = 20
+    <BLANKLINE>
+    <BLANKLINE>
+    """
+    parts = []
+    for table in TABLES:
+        if table in configuration:
+            lines = [f"{key} = {_toml(value)}" for key, value in _said(configuration, table)]
+            parts.append("\n".join([f"[{table}]", *lines]))
+    return "\n\n".join(part for part in parts if "\n" in part or part == "[fleet]") + "\n"
+
+
+def study_words(
+    name: str, configuration: Configuration, *, apart_from: Collection[str] = ()
+) -> list[str] | None:
+    """What `fedplan run` has to be given for this study: its name, and what takes another's place.
+
+    None where the study is not a built-in one, for then it needs a file. Keys of [training] that
+    are said otherwise, `apart_from`, may be as they like.
+
+    >>> study_words("demo", read_study("demo", ["seeds=2"]).configuration())
+    ['demo', 'seeds=2']
+    """
+    if name not in builtin_studies():
+        return None
+    usual = read_study(name).configuration()
+    settled = {table: dict(values) for table, values in configuration.items()}
+    settled["training"] |= {key: usual["training"].get(key) for key in apart_from}
+    words = [
+        f"{key}={_word(value)}"
+        for table, values in settled.items()
+        for key, value in values.items()
+        if key in KEYS and value is not None and usual.get(table, {}).get(key) != value
+    ]
+    try:
+        again = read_study(name, words).configuration()
+    except InputError:
+        return None
+    # A key cannot be taken back on the command line, and a table cannot be left out.
+    return [name, *words] if settled == again else None
+
+
+def _said(configuration: Configuration, table: str) -> Iterator[tuple[str, Any]]:
+    for name, key in KEYS.items():
+        value = configuration[table].get(name) if key.table == table else None
+        if value is not None and (key.required or value != key.default):
+            yield name, value
+
+
+def _word(value: Any) -> str:
+    return value if isinstance(value, str) else _toml(value)
+
+
+def _toml(value: Any) -> str:
+    """A value as TOML writes it; JSON writes texts, numbers and lists the same way."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "inf" if value > 0 else "-inf" if value < 0 else "nan"
+    if isinstance(value, float) and value == float(f"{value:g}"):
+        return f"{value:g}"
+    return json.dumps(value, ensure_ascii=False)

@@ -129,7 +129,7 @@ def _totals(bill: Bill) -> str:
 def _right(outcome: Outcome) -> str:
     told, measured = outcome.forecast, outcome.measured
     if told is None:
-        return "Nothing was foretold."
+        return "Nothing was predicted."
     words = (
         f"by round {whole(told.round)}, {whole(told.rounds)} rounds were expected "
         f"({span(told.interval)})"
