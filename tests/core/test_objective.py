@@ -10,7 +10,7 @@ import pytest
 from strategies import random_bound, random_fleet, random_worth
 
 from fedplan import Bound, Fleet, InputError, Objective, Prices, cost_surface, predict
-from fedplan.core.prediction import Prediction
+from fedplan.core.setting import Prediction
 
 FLEET = Fleet(
     step_time_s=[0.1, 0.3], comm_time_s=[2.0, 1.0], step_energy_j=[1.0, 3.0], comm_energy_j=4.0

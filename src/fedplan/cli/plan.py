@@ -22,7 +22,7 @@ from fedplan.words import Table, amount, in_words, table_of
 
 if TYPE_CHECKING:
     from fedplan.core.plan import Plan
-    from fedplan.core.prediction import Prediction
+    from fedplan.core.setting import Prediction
     from fedplan.figures import Figure
     from fedplan.planning.sensitivity import WhatIf
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fedplan.core.prediction import Prediction
+from fedplan.core.setting import Prediction
 from fedplan.errors import InputError, amount_problems, unmet
 
 LIMIT_SLACK = 1e-12  # relative; a limit exceeded by no more than rounding is met

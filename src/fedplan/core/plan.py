@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 from fedplan.core.objective import Objective
-from fedplan.core.prediction import Prediction
-from fedplan.core.setting import Participation, Setting
+from fedplan.core.setting import Participation, Prediction, Setting
 from fedplan.errors import InputError
 from fedplan.notebook import Shown
 from fedplan.words import in_words

@@ -20,7 +20,7 @@ from fedplan.words import energy_unit, quantity, time_unit, totals
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from fedplan.core.prediction import Prediction
+    from fedplan.core.setting import Prediction
     from fedplan.planning.frontier import FrontierPoint
 
 Role = Literal["chosen", "paper", "current", "other"]

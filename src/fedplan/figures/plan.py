@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fedplan.convergence.estimation import Estimate, what_is_known
 from fedplan.convergence.pilots import DESCENT
-from fedplan.core.prediction import Prediction
+from fedplan.core.setting import Prediction
 from fedplan.figures.cost_map import allowed_part, cost_panels, grid_surface
 from fedplan.figures.frontier import Mark, frontier_note, frontier_panel
 from fedplan.figures.spec import Figure

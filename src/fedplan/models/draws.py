@@ -6,18 +6,16 @@ batteries; every local run has its own stream, so order and threads change nothi
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 
-STEP = np.uint64(0x9E3779B97F4A7C15)
+from fedplan.core.scramble import STEP as _STEP
+from fedplan.core.scramble import scramble as _scramble
 
-
-@njit(inline="always")
-def scramble(z):
-    """SplitMix64's output function: a bijection of 64 bits."""
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
+STEP = np.uint64(_STEP)
+scramble: Any = njit(inline="always")(_scramble)
 
 
 @njit(inline="always")

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass
 from functools import partial
 from threading import Lock
 from typing import Generic, TypeVar
@@ -22,7 +21,7 @@ from fedplan.core.fleet import Fleet, FloatArray, IntArray
 from fedplan.participation.slowest import SlowestClient, chances_of_ranks
 
 _SHARE_OF_CHANCES = 0.25  # of a memory's bytes; the rest is for rankings
-_MOST_POINTS_BYTES = 1 << 24
+_MOST_LINES = 1 << 18  # of all E together: some tens of megabytes
 _FEW = 512  # devices whose rounds are worked out for every K at once
 
 T = TypeVar("T")
@@ -54,33 +53,6 @@ class Kept(Generic[T]):
             return value
 
 
-@dataclass(frozen=True, slots=True)
-class _Points:
-    """What the slowest client takes at some K, which rise, and one E."""
-
-    clients_per_round: IntArray
-    lines: FloatArray  # its seconds of a step, and those of communication
-
-    @property
-    def num_bytes(self) -> int:
-        return int(self.clients_per_round.nbytes + self.lines.nbytes)
-
-    def missing(self, ks: IntArray) -> IntArray:
-        places = np.searchsorted(self.clients_per_round, ks)
-        absent = self.clients_per_round[np.minimum(places, self.clients_per_round.size - 1)] != ks
-        return np.unique(ks[absent]) if absent.any() else ks[:0]
-
-    def and_also(self, ks: IntArray, lines: FloatArray) -> _Points:
-        places = np.searchsorted(self.clients_per_round, ks)
-        return _Points(
-            np.insert(self.clients_per_round, places, ks),
-            np.insert(self.lines, places, lines, axis=1),
-        )
-
-    def at(self, ks: IntArray) -> FloatArray:
-        return self.lines[:, np.searchsorted(self.clients_per_round, ks)]
-
-
 class RankingMemory:
     """The rankings of one fleet and what was read off them."""
 
@@ -89,8 +61,9 @@ class RankingMemory:
         rankings = (1 - _SHARE_OF_CHANCES) * max_bytes
         self._rankings = Kept[SlowestClient](rankings, lambda slowest: slowest.num_bytes)
         self._chances = Kept[FloatArray](max_bytes - rankings, lambda chances: chances.nbytes)
-        points = min(max_bytes, _MOST_POINTS_BYTES)
-        self._points = Kept[_Points](points, lambda known: known.num_bytes)
+        # Seconds of a step and of communication of the slowest at each E: of some K, or of all.
+        self._lines = Kept[dict[int, FloatArray]](_MOST_LINES, len)
+        self._all_lines = Kept[FloatArray](_MOST_LINES, lambda lines: lines.shape[1])
         self._all_chances: FloatArray | None = None  # of few devices; rank x K
 
     def __reduce__(self) -> tuple[type[RankingMemory], tuple[int]]:
@@ -114,28 +87,27 @@ class RankingMemory:
 
     def lines(self, fleet: Fleet, local_steps: float, ks: IntArray) -> FloatArray:
         """Seconds of a step and of communication of the slowest client at this E; 2 x K."""
-        known = self._points.find(local_steps)
-        if known is None:
-            known = self._points.keep(local_steps, self._first_points(fleet, local_steps, ks))
-        if (new := known.missing(ks)).size:
-            slowest = self.rank(fleet, local_steps, int(new[0]))
-            known = known.and_also(new, np.stack(slowest.step_and_comm_s(new)))
-            self._points.keep(local_steps, known)
-        return known.at(ks)
+        if len(fleet) <= _FEW and fleet.is_ungrouped:  # every K is as soon known as one
+            every = self._all_lines.find(local_steps)
+            if every is None:
+                every = self.rank(fleet, local_steps, 1).weighed(self._chances_of_few(len(fleet)))
+                self._all_lines.keep(local_steps, every)
+            return every[:, ks - 1]
+        known = self._lines.find(local_steps) or {}
+        if new := sorted(set(ks.tolist()).difference(known)):
+            slowest = self.rank(fleet, local_steps, new[0])
+            read = np.stack(slowest.step_and_comm_s(new), axis=1)
+            known = self._lines.keep(local_steps, known | dict(zip(new, read, strict=True)))
+        return np.array([known[k] for k in ks.tolist()]).T
 
-    def _first_points(self, fleet: Fleet, local_steps: float, ks: IntArray) -> _Points:
-        if len(fleet) > _FEW or not fleet.is_ungrouped:
-            ks = np.unique(ks)
-            slowest = self.rank(fleet, local_steps, int(ks[0]))
-            return _Points(ks, np.stack(slowest.step_and_comm_s(ks)))
-        # Of few devices every K is as soon known as one.
-        ks = np.arange(1, len(fleet) + 1)
+    def _chances_of_few(self, num_clients: int) -> FloatArray:
         if self._all_chances is None:
-            self._all_chances = np.zeros((ks.size, ks.size))
-            for column, k in zip(self._all_chances.T, ks.tolist(), strict=True):
-                chances = chances_of_ranks(len(fleet), k)
-                column[: chances.size] = chances
-        return _Points(ks, self.rank(fleet, local_steps, 1).weighed(self._all_chances))
+            every = np.zeros((num_clients, num_clients))
+            for k in range(1, num_clients + 1):
+                chances = chances_of_ranks(num_clients, k)
+                every[: chances.size, k - 1] = chances
+            self._all_chances = every
+        return self._all_chances
 
 
 def _chances(kept: Kept[FloatArray], num_clients: int, clients_per_round: int) -> FloatArray:

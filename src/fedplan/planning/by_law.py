@@ -12,9 +12,8 @@ from fedplan.convergence.bound import Bound
 from fedplan.core.constraints import TOTALS
 from fedplan.core.fleet import IntArray
 from fedplan.core.plan import LazyLaw
-from fedplan.core.prediction import Prediction
 from fedplan.core.problem import Problem
-from fedplan.core.setting import Participation, Setting
+from fedplan.core.setting import Participation, Prediction, Setting
 from fedplan.participation import LAWS, Turns, Uniform, uniform
 from fedplan.planning.exact import minimise
 from fedplan.planning.predict import price_setting

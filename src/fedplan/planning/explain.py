@@ -11,7 +11,7 @@ from fedplan.convergence.pilots import Piloted
 from fedplan.convergence.saturation import Saturation
 from fedplan.core.constraints import LIMIT_SLACK, TOTALS, Constraints
 from fedplan.core.plan import Alternative, GroupCost, Plan
-from fedplan.core.prediction import Prediction
+from fedplan.core.setting import Prediction
 from fedplan.words import Table, table_of
 
 _WORDS = {

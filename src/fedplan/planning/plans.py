@@ -18,9 +18,8 @@ from fedplan.convergence.saturation import Saturation
 from fedplan.core.constraints import Constraints
 from fedplan.core.objective import Objective, costs_nothing
 from fedplan.core.plan import Alternative, Certificate, Method, Plan
-from fedplan.core.prediction import Prediction
 from fedplan.core.problem import Problem
-from fedplan.core.setting import Setting
+from fedplan.core.setting import Prediction, Setting
 from fedplan.errors import InputError
 from fedplan.participation import Turns, Uniform, uniform
 from fedplan.participation.rankings import remembering

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from fedplan.convergence.bound import Bound, target_gap_problems
 from fedplan.core.fleet import Fleet
 from fedplan.core.objective import Objective
-from fedplan.core.prediction import Prediction
 from fedplan.core.problem import Problem
-from fedplan.core.setting import RoundCost, Setting
+from fedplan.core.setting import Prediction, RoundCost, Setting
 from fedplan.errors import InputError
 from fedplan.participation.uniform import Uniform, mean_round_time_s, round_energy_j
 from fedplan.planning.rounds import Convergence, expected_rounds, predicted

@@ -16,8 +16,8 @@ import numpy as np
 from fedplan.convergence.bound import Bound
 from fedplan.core.constraints import TOTALS
 from fedplan.core.fleet import Fleet, FloatArray, IntArray
-from fedplan.core.prediction import Prediction
 from fedplan.core.problem import Problem
+from fedplan.core.setting import Prediction
 from fedplan.participation import uniform
 from fedplan.participation.rankings import remembering, round_times_s
 from fedplan.participation.uniform import round_energy_j

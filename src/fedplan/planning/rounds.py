@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from fedplan.convergence.bound import Bound
 from fedplan.convergence.saturation import Saturation
-from fedplan.core.prediction import Prediction
 from fedplan.core.problem import Problem
-from fedplan.core.setting import Participation, RoundCost
+from fedplan.core.setting import Participation, Prediction, RoundCost
 
 Convergence = Bound | Saturation
 

@@ -10,8 +10,8 @@ from fedplan.convergence.bound import Bound, drift
 from fedplan.core.constraints import MAX_STEPS, TOTALS, Constraints
 from fedplan.core.objective import Objective
 from fedplan.core.plan import METHODS, Certificate, Method, Plan
-from fedplan.core.prediction import Prediction
 from fedplan.core.problem import Problem
+from fedplan.core.setting import Prediction
 from fedplan.errors import unmet
 from fedplan.participation import uniform
 from fedplan.planning.exact import Optimum

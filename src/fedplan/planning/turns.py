@@ -21,9 +21,8 @@ from fedplan.core.constraints import MAX_STEPS, Constraints
 from fedplan.core.fleet import QUANTITIES, Fleet, rising_order
 from fedplan.core.learning_rate import LearningRate
 from fedplan.core.plan import GroupCost, LazyLaw
-from fedplan.core.prediction import Prediction
 from fedplan.core.problem import Problem
-from fedplan.core.setting import Participation
+from fedplan.core.setting import Participation, Prediction
 from fedplan.errors import InputError
 from fedplan.participation.grouping import Grouper, Grouping
 from fedplan.planning.rounds import Convergence, predicted, rounds_of_turns

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +12,7 @@ import numpy as np
 
 from fedplan.core.fleet import QUANTITIES, Fleet, FloatArray
 from fedplan.core.records import Observation
-from fedplan.errors import FedplanError
+from fedplan.errors import FedplanError, unmet
 from fedplan.profiling.regression import UNSEEN_FIXED_PART, Measured, exactly, fit_line, median_of
 
 MOST_SECONDS = 1e7  # of one round; nobody waits a third of a year for a client
@@ -81,14 +82,14 @@ def observed_costs(observations: Iterable[Observation]) -> ObservedCosts:
     >>> costs.comm_time_s.value
     3.0
     """
-    by_client: dict[int, list[_Believed]] = defaultdict(list)
+    by_client: dict[int, list[Observation]] = defaultdict(list)
     rejected = []
     for observation in observations:
-        try:
-            by_client[observation.client].append(_believe(observation))
-        except _Unbelievable as fault:
-            rejected.append(f"client {observation.client}: {fault}")
-    devices = {client: _costs(seen) for client, seen in sorted(by_client.items()) if seen}
+        if doubt := _doubt(observation):
+            rejected.append(f"client {observation.client}: {doubt}")
+        else:
+            by_client[observation.client].append(observation)
+    devices = {client: _costs(seen) for client, seen in sorted(by_client.items())}
     return ObservedCosts(devices=devices, rejected=tuple(sorted(rejected)))
 
 
@@ -111,50 +112,35 @@ def fleet_of(costs: Mapping[int, DeviceCosts], names: Sequence[str]) -> Fleet:
     return Fleet(**columns, device=names)
 
 
-class _Unbelievable(Exception):  # noqa: N818
-    """Why an observation tells nothing of a device."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Believed:
-    """An observation with all its numbers."""
-
-    local_steps: int
-    train_s: float
-    exchange_s: float
-    joules: float | None
-
-
-def _believe(seen: Observation) -> _Believed:
-    """What an observation says, if that can be; NaN fails every comparison."""
+def _doubt(seen: Observation) -> str:
+    """Why an observation tells nothing of a device; empty where it does."""
     if seen.problem:
-        raise _Unbelievable(f"its answer was not used: {seen.problem}.")
-    if not (1 <= seen.local_steps <= MOST_STEPS and float(seen.local_steps).is_integer()):
-        raise _Unbelievable(
-            f"`local_steps` must be an integer from 1 to {MOST_STEPS}, but got {seen.local_steps}."
-        )
-    train_s, trip_s = seen.train_seconds, seen.round_trip_seconds
-    if train_s is None or not 0 < train_s <= MOST_SECONDS:
-        raise _Unbelievable(
-            f"`0 < train_seconds <= {MOST_SECONDS:g}` must hold, but got {train_s}."
-        )
-    if trip_s is None or not train_s <= trip_s <= MOST_SECONDS:
-        raise _Unbelievable(
-            f"`train_seconds <= round_trip_seconds <= {MOST_SECONDS:g}` must hold, but got "
-            f"{train_s} and {trip_s}."
-        )
-    if seen.joules is not None and not 0 <= seen.joules <= MOST_JOULES:
-        raise _Unbelievable(f"`0 <= joules <= {MOST_JOULES:g}` must hold, but got {seen.joules}.")
-    return _Believed(int(seen.local_steps), train_s, trip_s - train_s, seen.joules)
+        return f"its answer was not used: {seen.problem}."
+    steps, joules = seen.local_steps, seen.joules
+    train_s, trip_s = (
+        math.nan if value is None else value  # which fails every comparison
+        for value in (seen.train_seconds, seen.round_trip_seconds)
+    )
+    most_s = f"{MOST_SECONDS:g}"
+    rules = {
+        f"1 <= local_steps <= {MOST_STEPS}": 1 <= steps <= MOST_STEPS and steps == int(steps),
+        f"0 < train_seconds <= {most_s}": 0 < train_s <= MOST_SECONDS,
+        f"train_seconds <= round_trip_seconds <= {most_s}": train_s <= trip_s <= MOST_SECONDS,
+        f"0 <= joules <= {MOST_JOULES:g}": joules is None or 0 <= joules <= MOST_JOULES,
+    }
+    got = {"local_steps": steps, "train_seconds": train_s, "round_trip_seconds": trip_s}
+    return next(iter(unmet(rules, **got, joules=joules)), "")
 
 
-def _costs(seen: Sequence[_Believed]) -> DeviceCosts:
-    step_time, fixed_time = _by_step([(one.local_steps, one.train_s) for one in seen])
+def _costs(seen: Sequence[Observation]) -> DeviceCosts:
+    trained = [(one.local_steps, one.train_seconds or 0.0) for one in seen]
+    step_time, fixed_time = _by_step(trained)
     joules = [(one.local_steps, one.joules) for one in seen if one.joules is not None]
     step_energy, comm_energy = _by_step(joules) if joules else (None, None)
+    beyond = [(one.round_trip_seconds or 0.0) - (one.train_seconds or 0.0) for one in seen]
     return DeviceCosts(
         step_time_s=step_time,
-        exchange_s=median_of([one.exchange_s for one in seen]),
+        exchange_s=median_of(beyond),
         fixed_time_s=fixed_time,
         step_energy_j=step_energy,
         comm_energy_j=comm_energy,

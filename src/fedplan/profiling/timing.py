@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from fedplan.errors import FedplanError, require
@@ -91,18 +91,13 @@ def _choose_levels(train: Callable[[int], None], seconds: float) -> list[int]:
         tells = took_s >= seconds * _CALL_SHARE and took_s >= _RISE * one_step_s
         return tells or took_s >= seconds
 
-    for level in _one_two_five():
+    # It ends, because a step may take no time at all.
+    for level in (digit * 10**power for power in range(9) for digit in (2, 5, 10)):
         levels.append(level)
         # A second call, because something else may have made the first one long.
         if is_long_enough(_time_call(train, level)) and is_long_enough(_time_call(train, level)):
             break
     return levels[-_LEVELS:]
-
-
-def _one_two_five() -> Iterator[int]:
-    """2, 5, 10, 20, 50, ...; it ends, because a step may take no time at all."""
-    for power in range(9):
-        yield from (2 * 10**power, 5 * 10**power, 10 * 10**power)
 
 
 def _time_call(train: Callable[[int], None], local_steps: int) -> float:

@@ -11,7 +11,7 @@ from fedplan.convergence.estimation import Estimate, what_is_known
 from fedplan.convergence.saturation import Saturation
 from fedplan.core.constraints import TOTALS
 from fedplan.core.plan import Plan
-from fedplan.core.prediction import Prediction
+from fedplan.core.setting import Prediction
 from fedplan.figures.plan import PAPER
 from fedplan.figures.style import group_colours
 from fedplan.participation import uniform

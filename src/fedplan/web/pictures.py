@@ -18,8 +18,8 @@ from fedplan.convergence.saturation import Saturation
 from fedplan.core.constraints import Constraints
 from fedplan.core.fleet import Fleet, FloatArray, IntArray
 from fedplan.core.plan import Plan
-from fedplan.core.prediction import Prediction
 from fedplan.core.problem import Problem
+from fedplan.core.setting import Prediction
 from fedplan.figures.axes import count_axis, fit_axis
 from fedplan.figures.cost_map import allowed_part, cost_panels, grid_surface
 from fedplan.figures.devices import devices_panel
