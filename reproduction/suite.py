@@ -5,6 +5,7 @@
     python reproduction/suite.py grid --tasks short --quick --results quick
     python reproduction/suite.py best --tasks short
     python reproduction/suite.py compare --tasks short --courses online fedtune --seeds 1
+    python reproduction/suite.py setups
     python reproduction/suite.py constants
     python reproduction/suite.py report
 
@@ -12,7 +13,8 @@
 reproduction/results, and the same command later goes on where it stopped. `best` prints, from these
 rows, the setting that costs least on each fleet and at each energy weight: chosen on even seeds,
 priced on odd ones. `compare` trains courses on every fleet, at every weight, with seeds of their
-own (101 and on), a row for each run. `constants` halves and doubles each constant of the online
+own (101 and on), a row for each run. `setups` trains the grids of the paper's setups that are
+missing, and the online course on them. `constants` halves and doubles each constant of the online
 course on the development half, and writes what that does to its mean bill. `report` prints from
 these rows what courses cost over the best setting, puts the tables into the page and draws them.
 --data is a folder with wisdm/wisdm.npz (arrays x, y and client) and hospitals/compute.csv and
@@ -22,20 +24,29 @@ network.csv; MNIST is the part of it that comes with fedplan.
 from __future__ import annotations
 
 import argparse
-import csv
 import sys
 from pathlib import Path
 
-from suite.constants import matters
-from suite.courses import CANDIDATES, FIRST_SEED, Comparison
+from suite.constants import FLEETS, constants_table, measure
+from suite.courses import CANDIDATES, FIRST_SEED, ONLINE, Comparison
 from suite.pricing import Pricing, train_uniform
 from suite.report import print_best
-from suite.standing import draw, intervals, read_standings, tables, write_between
-from suite.tasks import TASKS
+from suite.standing import (
+    draw,
+    intervals,
+    read_standings,
+    setup_tables,
+    tables,
+    write_between,
+)
+from suite.tasks import SETUPS, TASKS
 from suite.trainings import Trainings
 
 HERE = Path(__file__).parent
 DATA = HERE.parent.parent / "shared" / "data"
+COMMANDS = ("grid", "best", "compare", "setups", "constants", "report")
+EVERY = TASKS | SETUPS
+SUITE = [name for name, task in TASKS.items() if task.half]
 
 
 def read_options() -> argparse.Namespace:
@@ -43,10 +54,10 @@ def read_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("command", choices=("grid", "best", "compare", "constants", "report"))
-    suite = [name for name, task in TASKS.items() if task.half]
-    parser.add_argument("--tasks", nargs="*", choices=suite, default=suite, metavar="task",
-                        help=f"of {', '.join(suite)} (default: all)")  # fmt: skip
+    parser.add_argument("command", choices=COMMANDS)
+    parser.add_argument("--tasks", nargs="*", choices=[*SUITE, *SETUPS], metavar="task",
+                        help=f"of {', '.join(SUITE)}; of setups: {', '.join(SETUPS)} "
+                             "(default: all)")  # fmt: skip
     names = ", ".join(CANDIDATES).replace("%", "%%")
     parser.add_argument("--courses", nargs="*", choices=CANDIDATES, default=list(CANDIDATES),
                         metavar="course", help=f"of {names} (default: all)")  # fmt: skip
@@ -57,7 +68,9 @@ def read_options() -> argparse.Namespace:
     parser.add_argument("--results", type=Path, default=HERE / "results", help="folder")
     parser.add_argument("--page", type=Path, default=HERE / "suite.md",
                         help="that `report` writes to (default: %(default)s)")  # fmt: skip
-    return parser.parse_args()
+    options = parser.parse_args()
+    options.tasks = options.tasks or list(SETUPS if options.command == "setups" else SUITE)
+    return options
 
 
 def main() -> None:
@@ -68,46 +81,47 @@ def main() -> None:
         report(options)
         return
     if options.command == "constants":
-        write_constants(options)
+        measure_constants(options)
         return
     trained = []
     for name in options.tasks:
-        task = TASKS[name].quick() if options.quick else TASKS[name]
+        task = EVERY[name].quick() if options.quick else EVERY[name]
         trained.append(Trainings(task, options.data, options.results, options.threads))
         train_uniform(trained[-1])
-        if options.command == "compare":
+        if options.command in ("compare", "setups"):
             comparison = Comparison(trained[-1], options.data, options.results, options.threads)
-            comparison.make(options.courses, range(FIRST_SEED, FIRST_SEED + options.seeds))
+            courses = [ONLINE] if options.command == "setups" else options.courses
+            comparison.make(courses, range(FIRST_SEED, FIRST_SEED + options.seeds))
         print(f"{name}: done", file=sys.stderr)
     if options.command == "best":
         print_best(trained, options.data)
 
 
-def write_constants(options: argparse.Namespace) -> None:
+def measure_constants(options: argparse.Namespace) -> None:
     """What each constant does, on the development half, in a file of its own."""
     pricings = []
     for name in options.tasks:
-        if TASKS[name].half == "development":
-            trainings = Trainings(TASKS[name], options.data, options.results, options.threads)
-            pricings += [Pricing(trainings, fleet, options.data) for fleet in TASKS[name].fleets]
-    with (options.results / "suite-constants.csv").open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(("constant", "value", "mean_ratio"))
-        for row in matters(pricings):
-            writer.writerow(row)
-            file.flush()
-            print(*row)
+        if EVERY[name].half == "development":
+            trainings = Trainings(EVERY[name], options.data, options.results, options.threads)
+            pricings += [Pricing(trainings, fleet, options.data) for fleet in FLEETS]
+    measure(pricings, options.results / "suite-constants.csv")
 
 
 def report(options: argparse.Namespace) -> None:
     """Tables on the screen and on the page, and the figure."""
-    standings = read_standings(options.results, options.tasks)
+    results, page = options.results, options.page
+    standings = read_standings(results, options.tasks)
     if not standings:
         raise SystemExit("no course has been trained: python reproduction/suite.py compare")
-    text = tables(standings) + "\n\n" + intervals(options.results, options.tasks)
-    print(text)
-    write_between(options.page, text)
-    draw(standings, options.results / "suite.png")
+    texts = {"courses": tables(standings) + "\n\n" + intervals(results, options.tasks)}
+    if of_setups := read_standings(results, SETUPS):
+        texts["setups"] = setup_tables(of_setups)
+    if (measured := results / "suite-constants.csv").exists():
+        texts["constants"] = constants_table(measured)
+    for mark, text in texts.items():
+        print(text)
+        write_between(page, mark, text)
+    draw(standings, results / "suite.png")
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import math
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache
@@ -17,7 +17,8 @@ from fedplan.core.problem import Problem
 from fedplan.core.records import RunRecord, Stop
 from fedplan.course import COURSES
 from fedplan.models.logistic import BATCH
-from fedplan.simulation import Clock, Evaluation, Simulator
+from fedplan.simulation import Clock, Simulator
+from suite.paper import PAIRS, PaperProcedure
 from suite.pricing import Pricing, best_uniform
 from suite.trainings import LONGEST, Trainings
 
@@ -27,11 +28,12 @@ COLUMNS = (
     "task", "half", "fleet", "weight", "course", "seed", "status", "rounds", "cost", "ratio",
     "foretold_after", "low", "high",
 )  # fmt: skip
+ONLINE, PAPER = "online", "paper"
 EPOCH, TEN = "K=10%, one epoch", "K=10, E=20"
 # What of a cell a course looks at, where that is not both fleet and weight: cells that are alike in
 # it have the same training, which is made once and priced for each.
 LOOKS_AT: dict[str, tuple[str, ...]] = {EPOCH: (), TEN: (), "adacomm": (), "oort": ("fleet",)}
-CANDIDATES = (*(name for name in COURSES if name != "fixed"), EPOCH, TEN)
+CANDIDATES = (ONLINE, PAPER, *(n for n in COURSES if n not in ("fixed", ONLINE)), EPOCH, TEN)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +109,8 @@ class Comparison:
         parts: dict[tuple[object, ...], list[Cell]] = {}
         for cell in cells:
             looks = LOOKS_AT.get(cell.course, ("fleet", "weight"))
+            if cell.course == PAPER:  # its pilots are for all cells
+                looks = ()
             alike = (cell.course, cell.seed, *(getattr(cell, name) for name in looks))
             parts.setdefault(alike, []).append(cell)
         return list(parts.values())
@@ -121,25 +125,33 @@ class Comparison:
 
     def _train(self, cells: list[Cell], stop: Stop) -> None:
         first = cells[0]
+        if first.course == PAPER:
+            procedure = PaperProcedure(self._trainings, first.seed, stop)
+            for cell in cells:
+                runs = procedure.runs(self._problem(cell))
+                self._keep(cell, runs, runs[-1].status if len(runs) > len(PAIRS) else "no plan")
+            return
         simulator = Simulator(
             self._trainings.learner, self._task.rate, self._pricings[first.fleet].fleet,
-            Evaluation(both=True), self._task.dropout,
+            self._trainings.evaluation, self._task.dropout,
         )  # fmt: skip
         course = make_course(first.course, self._problem(first))
         run = simulator.run(course, stop, seed=first.seed)
         for cell in cells:
-            fleet = self._pricings[cell.fleet].fleet
-            clock = Clock(fleet, self._trainings.samples.size)
-            self._keep(cell, run if cell.fleet == first.fleet else clock.reprice(run))
+            self._keep(cell, [run], run.status)
 
-    def _keep(self, cell: Cell, run: RunRecord) -> None:
-        """A row; of a run that never arrives, cost and ratio are of the rounds it had."""
+    def _keep(self, cell: Cell, runs: Sequence[RunRecord], status: str) -> None:
+        """A row, of all runs together; of one that never arrives, of the rounds it had."""
         objective = self._problem(cell).objective
-        cost = float(objective.of_round(run.time_s, run.energy_j, run.taken_part))
+        clock = Clock(self._pricings[cell.fleet].fleet, self._trainings.samples.size)
+        priced = map(clock.reprice, runs)
+        cost = math.fsum(
+            float(objective.of_round(run.time_s, run.energy_j, run.taken_part)) for run in priced
+        )
         row = (
             self._task.name, self._task.half or "", cell.fleet, f"{cell.weight:g}", cell.course,
-            cell.seed, run.status, run.num_rounds, f"{cost:.6g}",
-            f"{cost / self._best(cell.fleet, cell.weight):.4g}", *_foretold(run),
+            cell.seed, status, sum(run.num_rounds for run in runs), f"{cost:.6g}",
+            f"{cost / self._best(cell.fleet, cell.weight):.4g}", *_foretold(runs[-1]),
         )  # fmt: skip
         with self._lock:
             fresh = not self._path.exists()

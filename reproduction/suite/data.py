@@ -7,10 +7,18 @@ from pathlib import Path
 
 import numpy as np
 
-from fedplan.models import Learner, Logistic
+from fedplan.models import Learner, LeNet5, Logistic
 from fedplan.studies import read_study
 from fedplan.studies.task import build_data
-from fedplan.tasks import Assignment, FederatedData, dirichlet, federate, mnist_mini
+from fedplan.tasks import (
+    Assignment,
+    FederatedData,
+    dirichlet,
+    federate,
+    load_mnist,
+    mnist_mini,
+    two_labels_shards,
+)
 from fedplan.tasks.dataset import IntArray
 from fedplan.tasks.mnist import IMAGE_SHAPE, NUM_DIGITS
 
@@ -56,6 +64,17 @@ def wisdm(data: Path) -> FederatedData:
     )
 
 
-def of_study(name: str) -> Callable[[Path], Learner]:
+def of_study(name: str, *overrides: str) -> Callable[[Path], Learner]:
     """What a built-in study learns."""
-    return lambda _data: Logistic(build_data(read_study(name).task))
+    return lambda _data: Logistic(build_data(read_study(name, overrides).task))
+
+
+def setup2(folder: Path) -> Learner:
+    """All of MNIST as the paper shares it out, two labels for each of 100 devices; LeNet-5."""
+    digits = load_mnist(folder / "mnist")
+    return LeNet5(
+        federate(
+            digits.x, digits.y, two_labels_shards(digits.y, 100, 20, seed=6),
+            num_classes=NUM_DIGITS, image_shape=IMAGE_SHAPE, name="MNIST",
+        )
+    )  # fmt: skip

@@ -11,6 +11,16 @@ from suite import data
 from suite.task import Task
 
 OF_100 = (1, 3, 5, 10, 20, 50, 100)
+SETUP1 = Task(
+    name="setup1", half="development", make=data.of_study("setup1"),
+    rate=LearningRate(initial=0.01, schedule="exponential", decay=0.996), target=0.48,
+    clients=(1, 2, 4, 7, 10, 15, 20), steps=(15, 25, 40, 60, 90, 140), seeds=4, max_rounds=600,
+)  # fmt: skip
+SETUP3 = Task(
+    name="setup3", half="development", make=data.of_study("setup3"),
+    rate=LearningRate(initial=0.1, schedule="harmonic"), target=1.05, clients=OF_100,
+    steps=(15, 20, 30, 45, 70, 100), seeds=6, max_rounds=600,
+)  # fmt: skip
 MINI = Task(
     name="mini-constant", half="development", make=lambda _: Logistic(data.skewed(50)),
     rate=LearningRate(initial=0.05), target=0.36, clients=(1, 2, 5, 10, 20, 35, 50),
@@ -26,17 +36,8 @@ WISDM = Task(
 def development() -> list[Task]:
     """Six tasks that methods are made on."""
     return [
-        Task(
-            name="setup1", half="development", make=data.of_study("setup1"),
-            rate=LearningRate(initial=0.01, schedule="exponential", decay=0.996), target=0.48,
-            clients=(1, 2, 4, 7, 10, 15, 20), steps=(15, 25, 40, 60, 90, 140), seeds=4,
-            max_rounds=600,
-        ),
-        Task(
-            name="setup3", half="development", make=data.of_study("setup3"),
-            rate=LearningRate(initial=0.1, schedule="harmonic"), target=1.05, clients=OF_100,
-            steps=(15, 20, 30, 45, 70, 100), seeds=6, max_rounds=600,
-        ),
+        SETUP1,
+        SETUP3,
         Task(
             name="synthetic-constant", half="development",
             make=lambda _: Logistic(synthetic(1, 1, num_clients=100, seed=19)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
@@ -11,13 +12,26 @@ from fedplan.core.fleet import Fleet, draw_fleet, with_stragglers
 from fedplan.core.objective import Objective
 from fedplan.core.problem import Problem
 
+# Setup 1's prototype, as the paper measured it, and as spread out as other fleets here: standard
+# deviations of a step and of communication, in seconds, and the law.
+RASPBERRY_PIS: dict[str, tuple[float, float, Literal["normal", "lognormal"]]] = {
+    "Raspberry Pis": (2.3e-4, 1.56e-3, "normal"),
+    "Pis, normal": (3.1e-3 / 3, 0.34 / 3, "normal"),
+    "Pis, lognormal": (3.1e-3, 0.34, "lognormal"),
+}
 WATTS = 50.0  # of a hospital's machine while it computes or sends
 
 
 def make_fleet(name: str, num_clients: int, data: Path, seed: int = 1) -> Fleet:
-    """The devices, with the means of Setup 3 but for the hospitals."""
+    """The devices, with the means of Setup 3 but for hospitals and Raspberry Pis."""
     if name == "hospitals":
         return _hospitals(num_clients, data / "hospitals", seed)
+    if name in RASPBERRY_PIS:
+        step_sd, comm_sd, law = RASPBERRY_PIS[name]
+        return draw_fleet(
+            num_clients, step_time_s=(3.1e-3, step_sd), comm_time_s=(0.34, comm_sd), law=law,
+            seed=seed,
+        )  # fmt: skip
     spread = {"normal": 1 / 3, "lognormal": 1.0, "tenth slow": 0.1}[name]
     fleet = draw_fleet(
         num_clients,

@@ -11,8 +11,8 @@ import numpy as np
 from fedplan.figures.style import BLUE, ORANGE
 from suite.courses import CANDIDATES, read_rows
 
-BEGIN, END = "<!-- courses -->", "<!-- end of courses -->"
 HALVES = ("development", "check")
+NUMBERS = ("cells", "mean", "90%", "worst", "runs that never arrive")
 WORST = 10  # cells of the online course that are listed
 
 
@@ -82,7 +82,7 @@ def tables(standings: Sequence[Standing]) -> str:
         for s in worst
     ]
     head = ("task", "fleet", "weight", "ratio", "rounds", "never arrive")
-    parts += ["The dearest cells of the online course:", _table(head, rows)]
+    parts += ["The dearest cells of the online course:", table(head, rows)]
     return "\n\n".join(parts)
 
 
@@ -102,7 +102,7 @@ def intervals(results: Path, tasks: Iterable[str]) -> str:
             shown = f"{np.median(widths):.1f}" if widths else "none is finite"
             rows.append([half, str(len(told)), f"{within:.0%}", shown])
     head = ("half", "runs with an interval", "rounds within it", "high over low, in the middle")
-    return "Rounds that were foretold after the first cycle:\n\n" + _table(head, rows)
+    return "Rounds that were foretold after the first cycle:\n\n" + table(head, rows)
 
 
 def _task(standing: Standing) -> str:
@@ -114,18 +114,20 @@ def _weight(standing: Standing) -> str:
 
 
 def _summary(courses: Sequence[str], standings: Sequence[Standing]) -> str:
-    rows = []
-    for course in courses:
-        own = [s for s in standings if s.course == course]
-        ratios = np.array([s.ratio for s in own if np.isfinite(s.ratio)])
-        numbers = ["", "", ""]
-        if ratios.size:
-            numbers = [
-                f"{value:.2f}" for value in (ratios.mean(), np.quantile(ratios, 0.9), ratios.max())
-            ]
-        never, runs = sum(s.never for s in own), sum(s.runs for s in own)
-        rows.append([course, str(len(own)), *numbers, f"{never} of {runs}"])
-    return _table(("course", "cells", "mean", "90%", "worst", "runs that never arrive"), rows)
+    rows = [[name, *_numbers([s for s in standings if s.course == name])] for name in courses]
+    return table(("course", *NUMBERS), rows)
+
+
+def _numbers(own: Sequence[Standing]) -> list[str]:
+    """Of these cells: how many, the ratio in three numbers, and the runs that never arrive."""
+    ratios = np.array([s.ratio for s in own if np.isfinite(s.ratio)])
+    numbers = ["", "", ""]
+    if ratios.size:
+        numbers = [
+            f"{value:.2f}" for value in (ratios.mean(), np.quantile(ratios, 0.9), ratios.max())
+        ]
+    never, runs = sum(s.never for s in own), sum(s.runs for s in own)
+    return [str(len(own)), *numbers, f"{never} of {runs}"]
 
 
 def _means(
@@ -142,23 +144,41 @@ def _means(
             shown = f"{np.mean(ratios):.2f}" if ratios else ""
             row.append(f"{shown} ({never} n)".strip() if never else shown)
         rows.append(row)
-    return _table(("", *courses), rows)
+    return table(("", *courses), rows)
 
 
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown."""
     lines = [head, *rows]
     shown = [f"| {' | '.join(line)} |" for line in lines]
     return "\n".join([shown[0], "|---" * len(head) + "|", *shown[1:]])
 
 
-def write_between(page: Path, text: str) -> None:
+def setup_tables(standings: Sequence[Standing]) -> str:
+    """The online course on the paper's setups, in Markdown."""
+    third = [s for s in standings if s.task.startswith("setup3")]
+    parts: dict[str, list[Standing]] = {}
+    for one in third:
+        parts.setdefault(one.task, []).append(one)
+    for one in third:
+        parts.setdefault(f"Setup 3, {one.fleet}", []).append(one)
+    parts["Setup 3"] = third
+    parts |= {f"{s.task}, {s.fleet}": [s] for s in standings if s not in third}
+    weights = sorted({s.weight for s in third}, key=float)
+    means = [_numbers([s for s in third if s.weight == weight])[1] for weight in weights]
+    whole = table(("", *NUMBERS), [[name, *_numbers(own)] for name, own in parts.items() if own])
+    return f"{whole}\n\nSetup 3, the mean by energy weight:\n\n{table(weights, [means])}"
+
+
+def write_between(page: Path, mark: str, text: str) -> None:
     """Put a text between the two marks of a page, in place of what is there."""
+    first, last = f"<!-- {mark} -->", f"<!-- end of {mark} -->"
     whole = page.read_text(encoding="utf-8")
-    before, begin, rest = whole.partition(BEGIN)
-    _, end, after = rest.partition(END)
+    before, begin, rest = whole.partition(first)
+    _, end, after = rest.partition(last)
     if not begin or not end:
-        raise SystemExit(f"{page} has no place for tables: add the lines {BEGIN} and {END}.")
-    page.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}", encoding="utf-8")
+        raise SystemExit(f"{page} has no place for tables: add the lines {first} and {last}.")
+    page.write_text(f"{before}{first}\n\n{text}\n\n{last}{after}", encoding="utf-8")
 
 
 def draw(standings: Sequence[Standing], path: Path) -> None:

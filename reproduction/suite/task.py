@@ -32,6 +32,9 @@ class Task:
     reason : why the target is what it is.
     heavy_seeds : seeds with more than half of the clients, which leave little to chance where runs
         begin with the same weights.
+    runs : the task whose file has the trainings; its own unless given.
+    grid : a setup of `grid.py`, whose committed runs are used.
+    subset : samples that a loss far from the target is measured on; None for all.
     """
 
     name: str
@@ -48,6 +51,9 @@ class Task:
     fleets: tuple[str, ...] = FLEETS
     weights: tuple[float, ...] = WEIGHTS
     dropout: float = 0.0
+    runs: str = ""
+    grid: str = ""
+    subset: int | None = None
     averaging: bool = False  # K at random is judged by the average of its last models too
 
     def uniform(self, clients: int, steps: int) -> Setting:

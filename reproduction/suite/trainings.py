@@ -18,6 +18,7 @@ from statistics import fmean
 from threading import Lock
 
 import numpy as np
+from grid import read_rounds, results_path
 
 from fedplan.core.fleet import Fleet, FloatArray
 from fedplan.core.records import RoundRecord, Stop
@@ -64,9 +65,13 @@ class Trainings:
 
     def __init__(self, task: Task, data: Path, results: Path, threads: int) -> None:
         self.task, self._data, self._threads = task, data, threads
-        self._path = results / f"suite-runs-{task.name}.csv"
+        self._path = results / f"suite-runs-{task.runs or task.name}.csv"
         self._lock = Lock()
         self._done: dict[Key, Reached] = {}
+        if task.grid:
+            for job, rounds in read_rounds(results_path(task.grid, [])).items():
+                found = Reached(rounds=rounds, smooth_rounds=NEVER)
+                self._done[_key(job.setting, job.seed)] = found
         if self._path.exists():
             with self._path.open(encoding="utf-8", newline="") as file:
                 for row in csv.DictReader(file):
@@ -84,11 +89,15 @@ class Trainings:
     def simulator(self) -> Simulator:
         """What trains."""
         made = Simulator(
-            self.learner, self.task.rate, evaluation=Evaluation(both=True),
-            dropout=self.task.dropout,
+            self.learner, self.task.rate, evaluation=self.evaluation, dropout=self.task.dropout,
         )  # fmt: skip
         made.warm_up()
         return made
+
+    @property
+    def evaluation(self) -> Evaluation:
+        """How losses are measured."""
+        return Evaluation(both=True, subset=self.task.subset)
 
     @cached_property
     def samples(self) -> FloatArray:

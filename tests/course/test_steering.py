@@ -10,7 +10,7 @@ from course.made import fleet_of, problem_of, told
 
 from fedplan.core.learning_rate import LearningRate
 from fedplan.course import Online
-from fedplan.course.steering import FEW, HEAVIEST, MOVE, PATIENCE
+from fedplan.course.steering import FEW, HEAVIEST, MOVE
 from fedplan.errors import InputError
 
 
@@ -70,7 +70,7 @@ def test_where_no_model_gets_better_groups_grow():
     assert groups > 1
     _, asked = follow(course, 8 * groups, lambda _: 2.5, lambda _: 0.5)
     sizes = [one.groups for one in asked]
-    assert sizes[round(PATIENCE * groups) - 1] == groups  # two cycles are waited for
+    assert sizes[2 * groups - 1] == groups  # two cycles are waited for
     assert sizes == sorted(sizes, reverse=True) and sizes[-1] == 1
     for one in asked:
         members = sorted(client for group in one.participation.groups for client in group)

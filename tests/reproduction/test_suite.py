@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import csv
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -48,7 +50,7 @@ def test_a_grid_is_trained_once_and_the_best_setting_is_named(tmp_path):
 
 
 def test_courses_are_trained_once_and_put_into_tables(tmp_path):
-    courses = ("--courses", "online", "oort", "adacomm", "K=10, E=20", "--seeds", "1")
+    courses = ("--courses", "online", "oort", "paper", "K=10, E=20", "--seeds", "1")
     suite("compare", tmp_path, *courses)
     kept = (tmp_path / "suite-courses-short.csv").read_text()
     rows = list(csv.DictReader(kept.splitlines()))
@@ -148,3 +150,37 @@ def test_every_kept_run_of_a_task_is_of_its_grid_or_by_turns(tasks):
             for row in csv.DictReader(file):
                 assert int(row["local_steps"]) in task.steps
                 assert row["law"].startswith("turns-") or int(row["law"]) in task.clients
+
+
+def test_the_page_names_every_constant_of_the_planning_folders():
+    source, page = REPRODUCTION.parent / "src" / "fedplan", REPRODUCTION / "suite.md"
+    text = page.read_text(encoding="utf-8")
+    named = {
+        (name, place)
+        for names, place in re.findall(r"^\| ([A-Z_, ]+) \| `(\w+/\w+)` \|", text, re.MULTILINE)
+        for name in names.split(", ")
+        if not place.startswith("participation/")
+    }
+    found = set()
+    for folder in ("course", "convergence", "planning"):
+        for path in (source / folder).glob("*.py"):
+            names = _numeric_constants(ast.parse(path.read_text(encoding="utf-8")))
+            found |= {(name, f"{folder}/{path.stem}") for name in names}
+    assert found - named == set(), "add to the tables of reproduction/suite.md"
+    assert named - found == set(), "take out of the tables of reproduction/suite.md"
+
+
+def _numeric_constants(module):
+    """Names in capitals that a module gives a number, or what is made of numbers."""
+    for line in module.body:
+        if not isinstance(line, ast.Assign | ast.AnnAssign) or line.value is None:
+            continue
+        within = list(ast.walk(line.value))
+        values = [one.value for one in within if isinstance(one, ast.Constant)]
+        is_text = isinstance(line.value, ast.Tuple) and isinstance(values[0], str)
+        if is_text or not any(type(value) in (int, float) for value in values):
+            continue
+        for target in getattr(line, "targets", None) or [line.target]:
+            for name in ast.walk(target):
+                if isinstance(name, ast.Name) and name.id.strip("_").isupper():
+                    yield name.id

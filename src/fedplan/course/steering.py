@@ -36,9 +36,7 @@ from fedplan.participation.grouping import Grouper, Grouping
 from fedplan.participation.turns import Turns
 from fedplan.planning.turns import choose_groups
 
-# What halving and doubling does to the mean bill is in `reproduction/suite.md`; of HEAVIEST and FEW
-# it says how they were chosen.
-PATIENCE = 2.0  # rounds without a new best loss, for each group, until more clients train at once
+# `reproduction/suite.md` has what halving and doubling each does to the mean bill.
 OFTEN = 0.25  # rounds from one look to the next, for each group that has trained
 HEAVIEST = 4.0  # clients that one counts for at most, while the loss falls
 MOVE = 2.0  # local steps change at most by this factor at a look
@@ -135,8 +133,12 @@ class OnlineSteering:
 
     @property
     def _patience(self) -> int:
-        """Rounds without progress that are taken for bad luck."""
-        return max(2, round(PATIENCE * self._groups))
+        """Rounds without progress that are taken for bad luck: two cycles.
+
+        A cycle's average has only models since a change after one cycle, and gets better in the
+        next.
+        """
+        return 2 * self._groups
 
     @property
     def _stalled(self) -> int:
