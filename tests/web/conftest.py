@@ -10,7 +10,7 @@ import pytest
 from explorer_page import SIZES, settle
 from served import end_server, start_server
 
-from fedplan.web.basis import Shelf, example_basis
+from fedplan.web.shelf import Shelf
 
 
 @pytest.fixture(scope="session")
@@ -25,7 +25,7 @@ def server(tmp_path_factory):
 
 @pytest.fixture
 def shelf():
-    return Shelf(example_basis("sqlite:///fedplan.db"))
+    return Shelf("sqlite:///fedplan.db")
 
 
 @pytest.fixture(scope="session")

@@ -19,7 +19,7 @@ from fedplan.participation import uniform
 from fedplan.planning.example import EXAMPLE_BOUND, example_fleet
 from fedplan.store import Store
 from fedplan.tables import read_fleet, read_pilots
-from fedplan.web.basis import Shelf, example_basis
+from fedplan.web.shelf import Shelf
 from fedplan.web.state import read_state
 
 FLEET = example_fleet()
@@ -174,7 +174,7 @@ def test_a_drawn_fleet_begins_with_the_servers_usual_values(open_page):
     page.click("#fleet-part summary")
     page.select_option("#fleet", "drawn")
     shown(page)
-    shelf = Shelf(example_basis("sqlite:///unused.db"))
+    shelf = Shelf("sqlite:///unused.db")
     asked = json.loads(page.evaluate("document.documentElement.dataset.shown"))
     usual = read_state({"fleet": "drawn"}, shelf).devices
     assert read_state(asked, shelf).devices.python == usual.python

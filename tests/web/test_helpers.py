@@ -14,7 +14,7 @@ from served import end_server, start_server
 
 from fedplan.csvfile import Upload
 from fedplan.web.answers import answer
-from fedplan.web.basis import Shelf, example_basis
+from fedplan.web.shelf import Shelf
 from fedplan.web.state import read_state
 
 pytestmark = pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="one core has no helpers")
@@ -89,7 +89,7 @@ def test_helpers_answer_what_the_library_does(busy):
     replies = crowd(busy, states)
     assert sum(map(ticks, helpers)) > before  # it was not the server alone
     assert {reply.status for reply in replies} == {200}
-    shelf = Shelf(example_basis("sqlite:///unused.db"))
+    shelf = Shelf("sqlite:///unused.db")
     assert shelf.add_fleet(Upload("f.csv", FLEET.encode()))[0] == own["fleet"]
     for state, reply in zip(states, replies, strict=True):
         asked = read_state(state, shelf)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 
 import pytest
 from conftest import SETUP3
@@ -21,8 +20,8 @@ from fedplan.planning.predict import price_setting
 from fedplan.store import Store
 from fedplan.web import runs
 from fedplan.web.answers import answer, doubts
-from fedplan.web.basis import Shelf
 from fedplan.web.question import Convergence
+from fedplan.web.shelf import Shelf
 from fedplan.web.state import read_state
 from fedplan.words import extra
 
@@ -40,7 +39,7 @@ def ask(shelf, **state):
 @pytest.fixture
 def no_bound(shelf):
     """What `fedplan serve --fleet` begins with: devices, and nothing measured."""
-    return Shelf(replace(shelf.basis, convergence=Convergence.unmeasured()))
+    return Shelf(shelf.store, shelf.devices, Convergence.unmeasured())
 
 
 @pytest.mark.parametrize("law", LAWS)

@@ -147,7 +147,7 @@ class _Reader(Collector):
     def _convergence(self, pilots: list[Pilot] | None) -> Convergence | None:
         """What is known of convergence; None where what is said of it is wrong."""
         from fedplan.convergence.bound import Bound, target_gap_problems
-        from fedplan.web.question import RELATIVE, Convergence, of_example
+        from fedplan.web.question import RELATIVE, Convergence
 
         options = self._options
         if "participation" in options and not self._has_bound:
@@ -165,7 +165,7 @@ class _Reader(Collector):
             name = options["pilots_file"]
             return None if pilots is None else Convergence.of_pilots(name, tuple(pilots))
         if not given:
-            return of_example()
+            return Convergence.of_example()
         relative_to: str | None = RELATIVE
         if text is not None:
             relative_to = None if gap else "a target gap of 1"

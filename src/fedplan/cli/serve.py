@@ -16,7 +16,7 @@ from fedplan.cli.request import is_nothing_given, read_request
 from fedplan.errors import FedplanError, InputError
 
 if TYPE_CHECKING:
-    from fedplan.web.basis import Basis
+    from fedplan.web.shelf import Shelf
 
 _LOOPBACK = "127.0.0.1"
 _SHORTEST_TOKEN = 16
@@ -62,22 +62,20 @@ def serve(
         raise InputError("--token goes with --public: on this machine alone none is needed.")
     if token is not None and len(token) < _SHORTEST_TOKEN:
         raise InputError(f"--token must have at least {_SHORTEST_TOKEN} characters.")
-    basis = _read_basis(store_url, options)
+    shelf = _read_shelf(store_url, options)
     if public:
         token = token or secrets.token_urlsafe(24)
     listener = _listen("" if public else _LOOPBACK, port)
     host = socket.gethostname() if public else _LOOPBACK
     address = f"http://{host}:{listener.getsockname()[1]}/"
-    _serve(basis, listener, address, token, opens=not no_open and sys.stdout.isatty())
+    _serve(shelf, listener, address, token, opens=not no_open and sys.stdout.isatty())
 
 
-def _read_basis(store_url: str, options: dict[str, Any]) -> Basis:
-    from dataclasses import replace
-
+def _read_shelf(store_url: str, options: dict[str, Any]) -> Shelf:
     from fedplan.store import Store
     from fedplan.store.database import path_of
-    from fedplan.web.basis import example_basis
     from fedplan.web.question import Devices
+    from fedplan.web.shelf import Shelf
 
     Store(store_url, readonly=True).close()  # a wrong address is said now, not on the page
     source = click.get_current_context().get_parameter_source("store_url")
@@ -85,17 +83,15 @@ def _read_basis(store_url: str, options: dict[str, Any]) -> Basis:
         click.echo(
             f"There is no {path_of(store_url)} yet: its runs are shown once it is.", err=True
         )
-    example = example_basis(store_url)
     if is_nothing_given(options):
-        return example
+        return Shelf(store_url)
     if options["fleet_file"] is None and options["pilots_file"] is not None:
         options = {**options, "example": True}  # the page asks for a fleet, or draws one
     laws = {"participation": None, "saturation": None, "full_rounds": None}  # the page has them
     request = read_request({**options, **laws}, None)
-    devices = example.devices
-    if (path := options["fleet_file"]) is not None:
-        devices = Devices.of_file(path, request.problem.fleet)
-    return replace(example, devices=devices, convergence=request.convergence)
+    path = options["fleet_file"]
+    devices = None if path is None else Devices.of_file(path, request.problem.fleet)
+    return Shelf(store_url, devices, request.convergence)
 
 
 def _listen(host: str, port: int) -> socket.socket:
@@ -109,13 +105,13 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def _serve(
-    basis: Basis, listener: socket.socket, address: str, token: str | None, *, opens: bool
+    shelf: Shelf, listener: socket.socket, address: str, token: str | None, *, opens: bool
 ) -> None:
     import uvicorn
 
     from fedplan.web.server import make_app
 
-    app = make_app(basis, token=token)
+    app = make_app(shelf, token=token)
     config = uvicorn.Config(
         app,
         log_level="warning",

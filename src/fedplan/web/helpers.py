@@ -18,8 +18,8 @@ from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from threading import Thread
 
-from fedplan.web.basis import Shelf, devices_cache, example_basis
 from fedplan.web.question import Question
+from fedplan.web.shelf import Shelf, devices_cache
 from fedplan.web.state import read_state
 
 Make = Callable[[Question], bytes]  # a function that another process can import
@@ -92,7 +92,7 @@ def _end_with_server() -> None:
 
 def _warm_up(make: Make) -> None:
     """Load what every answer needs."""
-    make(read_state({}, Shelf(example_basis(""))))
+    make(read_state({}, Shelf("")))
 
 
 def _help(make: Make, question: Question) -> bytes:

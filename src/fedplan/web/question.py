@@ -17,7 +17,7 @@ from fedplan.core.objective import Prices
 from fedplan.core.plan import Method
 from fedplan.core.problem import Problem
 from fedplan.errors import InputError
-from fedplan.planning.example import EXAMPLE_BOUND
+from fedplan.planning.example import EXAMPLE_BOUND, example_fleet
 
 Knowledge = Bound | Estimate | Saturation
 EXAMPLE = "the built-in example"
@@ -41,6 +41,11 @@ class Devices:
     number: int = field(default_factory=count().__next__)
 
     @classmethod
+    def of_example(cls) -> Devices:
+        """The built-in fleet of 100 devices."""
+        return cls(name=EXAMPLE, fleet=example_fleet(), file=None, python="example_fleet()")
+
+    @classmethod
     def of_file(cls, name: str, fleet: Fleet) -> Devices:
         """Those of a fleet.csv of this name."""
         return cls(name=name, fleet=fleet, file=name, python=f"read_fleet({name!r})")
@@ -60,6 +65,11 @@ class Convergence:
     known: Bound | Saturation | tuple[Pilot, ...]
     target_gap: float = 1.0
     relative_to: str | None = None
+
+    @classmethod
+    def of_example(cls) -> Convergence:
+        """What is known of the built-in fleet."""
+        return cls(name=EXAMPLE, known=EXAMPLE_BOUND, relative_to=RELATIVE)
 
     @classmethod
     def of_pilots(cls, name: str, pilots: tuple[Pilot, ...]) -> Convergence:
@@ -100,16 +110,11 @@ class Convergence:
         return estimate
 
 
-def of_example() -> Convergence:
-    """What is known of the built-in fleet."""
-    return Convergence(name=EXAMPLE, known=EXAMPLE_BOUND, relative_to=RELATIVE)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
     """What to plan for, and what else the page needs to know of it.
 
-    knowledge : what rounds are foretold from.
+    knowledge : what rounds are predicted from.
     prices : those that the problem's objective was made of; None of an energy weight.
     method : of uniform sampling with a bound; the rest have one way to be planned.
     current : K and E of the user's own setting.

@@ -33,10 +33,10 @@ from fedplan.strictjson import to_json
 from fedplan.tables import write_rows
 from fedplan.web import runs
 from fedplan.web.answers import answer, doubts
-from fedplan.web.basis import Basis, Shelf, cache
 from fedplan.web.guard import Guard, failure
 from fedplan.web.helpers import Helpers, Make
 from fedplan.web.question import Question
+from fedplan.web.shelf import Shelf, cache
 from fedplan.web.state import parse_json, read_state
 
 MOST_STATE_BYTES = 64 * 1024
@@ -57,9 +57,9 @@ _PAGE = "index.html"
 _COMPILE_AHEAD = b"//# allFunctionsCalledOnLoad\n"
 
 
-def make_app(basis: Basis, *, token: str | None = None) -> Guard:
+def make_app(shelf: Shelf, *, token: str | None = None) -> Guard:
     """The whole server; `token` where it is open to a network."""
-    explorer = _Explorer(basis)
+    explorer = _Explorer(shelf)
     Thread(target=explorer.warm_up, daemon=True).start()
     routes = [
         Route("/", explorer.page),
@@ -81,8 +81,8 @@ def make_app(basis: Basis, *, token: str | None = None) -> Guard:
 class _Explorer:
     """The endpoints, and what they share."""
 
-    def __init__(self, basis: Basis) -> None:
-        self._shelf = Shelf(basis)
+    def __init__(self, shelf: Shelf) -> None:
+        self._shelf = shelf
         # One question at a time here: two at once would only wait for each other's turn of the
         # interpreter. What takes long, or waits for the disk, does not hold up the rest.
         self._quick, self._slow = Helpers(), asyncio.Semaphore(1)
@@ -106,12 +106,12 @@ class _Explorer:
 
     async def start(self, _request: Request) -> Response:
         """What a page needs before it asks anything."""
-        basis = self._shelf.basis
+        known = self._shelf.convergence
         begun = {
-            "fleet": basis.devices.name,
-            "convergence": basis.convergence.name,
-            "has_pilots": basis.convergence.num_pilots > 0,
-            "is_measured": basis.convergence.is_measured,
+            "fleet": self._shelf.devices.name,
+            "convergence": known.name,
+            "has_pilots": known.num_pilots > 0,
+            "is_measured": known.is_measured,
         }
         return _sent(_encoded({"success": True, **begun}))
 
@@ -156,7 +156,7 @@ class _Explorer:
 
     async def runs(self, request: Request) -> Response:
         """Studies and runs of the store; nothing where nothing has changed."""
-        store, experiment = self._shelf.basis.store, request.query_params.get("experiment")
+        store, experiment = self._shelf.store, request.query_params.get("experiment")
 
         def listed() -> bytes:
             if experiment is None:
@@ -168,7 +168,7 @@ class _Explorer:
 
     async def curves(self, request: Request) -> Response:
         """The losses of some runs."""
-        asked, store = await _object(request), self._shelf.basis.store
+        asked, store = await _object(request), self._shelf.store
         return _sent(await self._think(lambda: _encoded(runs.curves(store, asked)), request))
 
     async def _made(self, make: Make, request: Request) -> bytes:

@@ -24,11 +24,8 @@ from fedplan.core.problem import Problem
 from fedplan.errors import Collector, InputError, InputProblem
 from fedplan.participation import LAWS
 from fedplan.planning.example import EXAMPLE_BOUND
-from fedplan.planning.sampling import method_problems
-from fedplan.planning.steps import steps_range
-from fedplan.planning.turns import check_group_sizes
-from fedplan.web.basis import Shelf
 from fedplan.web.question import Convergence, Devices, Knowledge, Question
+from fedplan.web.shelf import Shelf
 
 DRAWN_FILE = "drawn-fleet.csv"  # what a command reads a drawn fleet from
 COEFFICIENTS = ("a0", "b0", "c0")
@@ -98,7 +95,10 @@ def parse_json(body: bytes) -> dict[str, Any]:
 
 
 def read_state(given: Mapping[str, Any], shelf: Shelf) -> Question:
-    """What this state asks; InputError carries everything that is wrong with it."""
+    """What this state asks; InputError carries everything that is wrong with its parts.
+
+    What does not go together is said by whoever plans.
+    """
     collector = Collector()
     for name in sorted(given.keys() - KEYS.keys())[:20]:
         collector.add(InputProblem(column=name[:40], message="is not known. Remove it."))
@@ -115,8 +115,6 @@ def read_state(given: Mapping[str, Any], shelf: Shelf) -> Question:
     knowledge = None
     if size is not None and convergence is not None:
         knowledge = collector.attempt(partial(convergence.fitted, size, method))
-    if limits is not None:
-        collector.attempt(partial(_check_together, limits, method, knowledge))
     current = _current(state, size, collector)
     collector.finish()
     if not (devices and limits and counts and convergence and knowledge):
@@ -124,13 +122,10 @@ def read_state(given: Mapping[str, Any], shelf: Shelf) -> Question:
     if has_method:
         method = method or ("robust" if isinstance(knowledge, Estimate) else "exact")
     prices, objective = counts
-    problem = Problem(fleet=devices.fleet, objective=objective, limits=limits)
-    if law == "turns":
-        check_group_sizes(problem)
     return Question(
         devices=devices,
         convergence=convergence,
-        problem=problem,
+        problem=Problem(fleet=devices.fleet, objective=objective, limits=limits),
         knowledge=knowledge,
         participation=law,
         prices=prices,
@@ -237,18 +232,6 @@ def _own_bound(state: _State) -> Convergence:
     if problems := target_gap_problems(state["target_gap"]):
         raise InputError(problems)
     return Convergence(name="your own", known=Bound(**coefficients), target_gap=state["target_gap"])
-
-
-def _check_together(
-    limits: Constraints, method: Method | None, knowledge: Knowledge | None
-) -> None:
-    problems = method_problems(
-        method, limits, robust_possible=isinstance(knowledge, Estimate), regret_quantile=1.0
-    )
-    if problems:
-        raise InputError(problems)
-    if isinstance(knowledge, Bound):
-        steps_range(limits, knowledge)
 
 
 def _current(state: _State, size: int | None, collector: Collector) -> tuple[int, int] | None:

@@ -9,8 +9,7 @@ from fedplan.atomic import draft_of
 from fedplan.studies.stored import Recalled
 from fedplan.web.report.origin import origin_sections
 from fedplan.web.report.outcome import outcome_sections
-from fedplan.web.report.page import page_html
-from fedplan.web.report.parts import Code, Facts, Part, Sections
+from fedplan.web.report.page import Code, Facts, Part, Sections, page_html
 from fedplan.web.report.runs import runs_sections, sweep_sections
 from fedplan.words import Table
 

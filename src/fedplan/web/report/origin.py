@@ -12,7 +12,7 @@ from fedplan.store.entries import current_versions
 from fedplan.studies.keys import KEYS, TABLES
 from fedplan.studies.stored import Recalled
 from fedplan.studies.study_file import study_toml, study_words
-from fedplan.web.report.parts import Code, Part, Sections
+from fedplan.web.report.page import Code, Part, Sections
 from fedplan.words import Table, flat
 
 _GRID = ("clients-per-round", "groups", "local-steps")

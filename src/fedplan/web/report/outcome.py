@@ -14,7 +14,7 @@ from fedplan.studies.figures import has_losses, outcome_figure
 from fedplan.studies.keys import ObjectiveTable
 from fedplan.studies.outcome import Bill, Outcome
 from fedplan.studies.verdict import course_words
-from fedplan.web.report.parts import Facts, Part, Picture, Sections
+from fedplan.web.report.page import Facts, Part, Picture, Sections
 from fedplan.words import amount, joules, seconds, share, span, whole
 
 _NOT_BEGUN = "Training was not begun."

@@ -1,20 +1,46 @@
-"""A report as a page: one HTML file that needs nothing else."""
+"""A report as a page: what it may hold, and the one HTML file of it that needs nothing else."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from string import Template
+from typing import NamedTuple
 
+from fedplan.figures import Figure
 from fedplan.figures.save import plotly_script, screen_json, still_image
 from fedplan.markup import Markup, join, table, tag
-from fedplan.web.report.parts import Code, Facts, Part, Picture, Sections
 from fedplan.words import Table
 
 _TONES = {"reached": "good", "swept": "good", "unfinished": "open", "stored": "open"}
+
+
+class Picture(NamedTuple):
+    """A figure, its title, and what there is to see, for those who cannot, too."""
+
+    figure: Figure
+    title: str
+    words: str
+
+
+class Facts(NamedTuple):
+    """Names and what they are; as tiles, the numbers that people look for first."""
+
+    facts: Mapping[str, str]
+    as_tiles: bool = False
+
+
+class Code(NamedTuple):
+    """What is typed, or stands in a file."""
+
+    text: str
+
+
+Part = str | Picture | Table | Facts | Code | None  # a text is a paragraph
+Sections = dict[str, Sequence[Part]]  # what stands under each heading
 
 
 def page_html(name: str, status: str, message: str, sections: Sections) -> str:

@@ -15,7 +15,7 @@ from fedplan.studies.experiment import Experiment
 from fedplan.studies.figures import sweep_figure
 from fedplan.studies.stored import Recalled
 from fedplan.studies.sweep import Sweep
-from fedplan.web.report.parts import Facts, Picture, Sections
+from fedplan.web.report.page import Facts, Picture, Sections
 from fedplan.words import Table, in_words, joules, ratio_label, seconds, table_of
 
 _MOST_CELLS, _MOST_ROWS = 100, 200  # of tables; a sweep's figure has all

@@ -1,18 +1,17 @@
-"""Basis: what the explorer was started with, and the fleets and pilots it was given since."""
+"""The shelf: what the explorer was started with, and the fleets and pilots it was given since."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from fedplan.csvfile import Upload
 from fedplan.errors import InputError
 from fedplan.participation.rankings import Kept, remembering
-from fedplan.planning.example import example_fleet
 from fedplan.tables import read_fleet, read_pilots
-from fedplan.web.question import EXAMPLE, Convergence, Devices, of_example
+from fedplan.web.question import Convergence, Devices
 
 _MOST_FLEETS = 16
 _MOST_ENTRIES = 300_000  # of all fleets kept, but for the one in use
@@ -23,25 +22,6 @@ _MOST_FILES, _MOST_PILOTS = 64, 10_000
 _QUICK = 5_000  # entries of a fleet that is planned for in some hundredths of a second
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Basis:
-    """What a page begins with; `store` is where runs are kept."""
-
-    devices: Devices
-    convergence: Convergence
-    store: str
-
-
-def example_basis(store: str) -> Basis:
-    """The built-in fleet of 100 devices and its bound."""
-    fleet = example_fleet()
-    return Basis(
-        devices=Devices(name=EXAMPLE, fleet=fleet, file=None, python="example_fleet()"),
-        convergence=of_example(),
-        store=store,
-    )
 
 
 def cache(most: int, most_size: int, size: Callable[[T], int]) -> Kept[T]:
@@ -55,10 +35,18 @@ def devices_cache() -> Kept[Devices]:
 
 
 class Shelf:
-    """What pages have uploaded or drawn, in memory alone and within bounds."""
+    """What a page begins with, and what pages have uploaded or drawn; in memory, within bounds.
 
-    def __init__(self, basis: Basis) -> None:
-        self.basis = replace(basis, devices=_with_memory(basis.devices))
+    store : where runs are kept.
+    devices, convergence : those of the built-in example where none are given.
+    """
+
+    def __init__(
+        self, store: str, devices: Devices | None = None, convergence: Convergence | None = None
+    ) -> None:
+        self.store = store
+        self.devices = _with_memory(devices or Devices.of_example())
+        self.convergence = convergence or Convergence.of_example()
         self._devices = devices_cache()
         self._pilots: Kept[Convergence] = cache(
             _MOST_FILES, _MOST_PILOTS, lambda known: known.num_pilots
@@ -76,12 +64,12 @@ class Shelf:
 
     def find_fleet(self, id_: str) -> Devices:
         """The devices begun with, or uploaded ones."""
-        found = self.basis.devices if id_ == "given" else self._devices.find(id_)
+        found = self.devices if id_ == "given" else self._devices.find(id_)
         return _still_here(found, "this fleet is")
 
     def find_pilots(self, id_: str) -> Convergence:
         """What was known at the beginning, or uploaded pilots."""
-        found = self.basis.convergence if id_ == "given" else self._pilots.find(id_)
+        found = self.convergence if id_ == "given" else self._pilots.find(id_)
         return _still_here(found, "these pilots are")
 
     def drawn(self, key: object, draw: Callable[[], Devices]) -> Devices:
@@ -95,7 +83,7 @@ class Shelf:
             size = state.get("num_clients", 0)
             return not isinstance(size, int | float) or size > _QUICK
         known = self._devices.find(which) if isinstance(which, str) else None
-        return (known or self.basis.devices).fleet.count.size > _QUICK
+        return (known or self.devices).fleet.count.size > _QUICK
 
 
 def _still_here(found: T | None, what: str) -> T:
