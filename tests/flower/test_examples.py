@@ -59,7 +59,7 @@ def test_two_lines_of_the_client_are_fedplans(folder, package):
     used = [
         line
         for line in text.splitlines()
-        if ("MeasuredClientApp" in line or "training_steps" in line) and "import" not in line
+        if ("MeasuredClientApp" in line or " steps(" in line) and "import" not in line
     ]
     assert used == marked and len(marked) == 2
 

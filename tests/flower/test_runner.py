@@ -12,6 +12,7 @@ from fedplan.core.problem import Problem
 from fedplan.core.records import Stop
 from fedplan.core.setting import Setting
 from fedplan.course.live import Live
+from fedplan.flower.conduct import AWAY, LATE, RESTS, SLACK_S
 from fedplan.flower.rules import RoundRules
 from fedplan.participation import Shuffled, Turns, Weighted, uniform
 from fedplan.participation.grouping import RAREST
@@ -102,9 +103,45 @@ def test_who_fails_is_left_out_and_the_shares_say_so(federation, simulator, logi
         assert set(record.cohort) == set(shares) - {3, 19}
         assert record.shares == pytest.approx([shares[client] for client in record.cohort])
     problems = {
-        one.client: one.problem for r in run.rounds for one in r.observations if one.problem
+        (one.client, one.problem) for r in run.rounds for one in r.observations if one.problem
     }
-    assert problems == {3: "no answer within 10 s", 19: "it is not there"}
+    assert problems == {(3, "no answer within 10 s"), (3, RESTS), (19, AWAY)}
+
+
+def test_a_client_that_always_fails_is_asked_less_and_less(federation, logistic):
+    federation.node_of(3).tamper = lambda *_: None
+    everyone = Setting(
+        participation=Turns(groups=(tuple(range(CLIENTS)),), visits=(1,)), local_steps=2
+    )
+    runner = federation.runner(rules=RoundRules(deadline_s=10.0))
+    run = runner.run(everyone, Stop(max_rounds=40))
+    asked = [
+        record.round
+        for record in run.rounds
+        for one in record.observations
+        if one.client == 3 and one.problem != RESTS
+    ]
+    assert asked == [1, 2, 4, 8, 16, 32]
+    federation.node_of(3).tamper = None
+    again = federation.runner(rules=RoundRules(deadline_s=10.0)).run(everyone, Stop(max_rounds=2))
+    assert 3 in again.rounds[2].cohort
+
+
+def test_a_round_waits_no_longer_than_its_group_takes(federation):
+    setting = Setting(
+        participation=Turns(groups=(tuple(range(CLIENTS)),), visits=(1,)), local_steps=4
+    )
+
+    def hang_after(_, told):
+        if told.record.round == 2:
+            federation.node_of(3).tamper = lambda *_: None
+
+    runner = federation.runner(rules=RoundRules(deadline_s=3600.0), report=hang_after)
+    run = runner.run(setting, Stop(max_rounds=5))
+    slowest = run.rounds[2].seconds
+    assert slowest < 3 < run.rounds[3].seconds <= LATE * slowest + SLACK_S + 1
+    assert run.rounds[4].seconds <= 2 * (LATE * slowest + SLACK_S) + 1
+    assert run.rounds[5].seconds < 3  # it sits this one out
 
 
 def test_a_round_that_nobody_answers_counts_and_changes_nothing(federation):

@@ -168,7 +168,7 @@ def test_clients_can_evaluate_an_online_course(federation, tmp_path):
         store=f"sqlite:///{tmp_path}/fedplan.db",
     )  # fmt: skip
     result = strategy.start(federation.grid, federation.initial, num_rounds=40)
-    losses = [one["loss"] for one in result.evaluate_metrics_clientapp.values()]
+    losses = [one["eval_loss"] for one in result.evaluate_metrics_clientapp.values()]
     assert strategy.status == "target" and losses[-1] <= 1.2
     evaluated = [one for one in federation.grid.sent if one.metadata.message_type == "evaluate"]
     assert len(evaluated) == CLIENTS * len(losses)  # the average alone: each takes a round trip
@@ -412,7 +412,7 @@ def test_options_that_make_no_sense_are_refused_all_at_once(plan, target_loss):
 def test_another_model_under_the_same_name_is_refused(logistic, tmp_path):
     federation = make_federation(logistic)
     strategy, _ = start(federation, tmp_path, plan=(5, 10))
-    with pytest.raises(InputError, match="is of another model"):
+    with pytest.raises(InputError, match="the model's arrays have other names, types or shapes"):
         strategy.start(federation.grid, ArrayRecord({"other": Array(np.zeros((7, 2)))}))
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from flwr.app import ArrayRecord, Context, Message, MetricRecord, RecordDict
 
 from digits_app.task import evaluate, load_partition, sgd_step
-from fedplan.flower import MeasuredClientApp, training_steps
+from fedplan.flower import MeasuredClientApp, steps
 
 BATCH = 64
 
@@ -21,7 +21,7 @@ def train(message: Message, context: Context) -> Message:
     weights = message.content["arrays"].to_numpy_ndarrays()
     config = message.content["config"]
     random = np.random.default_rng([config["seed"], config["server-round"], partition])
-    for _ in training_steps(message, lambda: ArrayRecord(weights)):  # 2: instead of epochs
+    for _ in steps(message, lambda: ArrayRecord(weights)):  # 2: instead of epochs
         batch = random.integers(len(y), size=BATCH)
         sgd_step(weights, x[batch], y[batch], config["learning-rate"])
     metrics = MetricRecord({"num-examples": len(y)})

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import chain, repeat
-
 import torch
 from flwr.app import ArrayRecord, Context, Message, MetricRecord, RecordDict
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from digits_torch.task import evaluate, load_partition, make_model
-from fedplan.flower import MeasuredClientApp, training_steps
+from fedplan.flower import MeasuredClientApp, steps
 
 app = MeasuredClientApp()  # 1: instead of ClientApp()
 
@@ -23,9 +21,7 @@ def train(message: Message, context: Context) -> Message:
     optimizer = torch.optim.SGD(model.parameters(), lr=config["learning-rate"])
     torch.manual_seed(config["seed"] + config["server-round"])
     loader = DataLoader(data, batch_size=64, shuffle=True)
-    batches = chain.from_iterable(repeat(loader))  # round and round
-    for _ in training_steps(message, lambda: ArrayRecord(model.state_dict())):  # 2: no epochs
-        x, y = next(batches)
+    for x, y in steps(message, model, loader):  # 2: no epochs
         optimizer.zero_grad()
         nn.functional.cross_entropy(model(x), y).backward()
         optimizer.step()

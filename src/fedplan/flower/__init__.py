@@ -14,9 +14,10 @@ if find_spec("flwr") is None:
 if TYPE_CHECKING:
     from fedplan.flower.client import MeasuredClientApp as MeasuredClientApp
     from fedplan.flower.client import local_steps as local_steps
-    from fedplan.flower.client import training_steps as training_steps
+    from fedplan.flower.client import steps as steps
     from fedplan.flower.rules import RoundRules as RoundRules
     from fedplan.flower.runner import FlowerRunner as FlowerRunner
+    from fedplan.flower.strategy import Planned as Planned
     from fedplan.flower.strategy import PlannedFedAvg as PlannedFedAvg
 
 # On first use: a deployed client is a new process for every message, and importing the planner,
@@ -24,9 +25,9 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = lazy_names(
     __name__,
     {
-        "client": "MeasuredClientApp local_steps training_steps",
+        "client": "MeasuredClientApp local_steps steps",
         "rules": "RoundRules",
         "runner": "FlowerRunner",
-        "strategy": "PlannedFedAvg",
+        "strategy": "Planned PlannedFedAvg",
     },
 )

@@ -1,14 +1,14 @@
 """The client's side: what an app needs so that fedplan can plan for it.
 
-Two lines of a Flower app change. `ClientApp()` becomes `MeasuredClientApp()`, and the training
-function goes through `training_steps(message, weights)`, whatever the framework:
+`ClientApp()` becomes `MeasuredClientApp()`, and the training loop takes its batches from
+`steps(message, weights, batches)`, whatever the framework:
 
 >>> from flwr.app import MetricRecord, RecordDict
 >>> app = MeasuredClientApp()
 >>> @app.train()
 ... def train(message, context):
-...     arrays = message.content["arrays"]
-...     for _ in training_steps(message, lambda: arrays):  # the weights as they are by then
+...     arrays, batches = message.content["arrays"], [1, 2, 3]
+...     for batch in steps(message, lambda: arrays, batches):  # the weights as they are by then
 ...         ...  # one step of SGD on one batch
 ...     metrics = MetricRecord({"num-examples": 100})
 ...     return Message(RecordDict({"arrays": arrays, "metrics": metrics}), reply_to=message)
@@ -17,7 +17,8 @@ function goes through `training_steps(message, weights)`, whatever the framework
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import count
 from typing import Any, Protocol
 
 from flwr.app import ArrayRecord, ConfigRecord, Context, Message, MetricRecord, RecordDict
@@ -94,39 +95,80 @@ class MeasuredClientApp(ClientApp):
 
 def local_steps(message: Message) -> int:
     """How many steps of SGD the training function is to do, as the plan has it."""
-    steps = message.content.config_records.get("config", ConfigRecord()).get(LOCAL_STEPS)
-    if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
+    asked = _from_config(message, LOCAL_STEPS)
+    if isinstance(asked, bool) or not isinstance(asked, int) or asked < 1:
         raise FedplanError(
-            f"the message says no number of local steps (its config has {LOCAL_STEPS}={steps!r}). "
-            "Use fedplan.flower.PlannedFedAvg on the server, or send it there: "
+            f"the message says no number of local steps (its config has {LOCAL_STEPS}={asked!r}). "
+            "Use fedplan.flower.Planned on the server, or send it there: "
             f'train_config=ConfigRecord({{"{LOCAL_STEPS}": 10}}).'
         )
-    vars(message)[_ASKED] = steps
-    return steps
+    vars(message)[_ASKED] = asked
+    return asked
 
 
-def training_steps(message: Message, weights: Callable[[], ArrayRecord]) -> Iterator[int]:
-    """The steps of SGD to do, one after the other, as the plan has it.
+def _from_config(message: Message, key: str) -> object:
+    """What the server has sent under this key, whatever its strategy calls the record."""
+    records = message.content.config_records.values()
+    return next((record[key] for record in records if key in record), None)
 
-    weights : the model as it is by then, as it will be replied with. It is asked for once, when
-        half of the steps are done, and a few hundred numbers that sketch its change are sent along:
-        they tell the server whether more local steps would pay.
+
+def steps(message: Message, weights: Any, batches: Iterable[Any] | None = None) -> Steps:
+    """The batches to train on, one for each local step, as the plan has it.
+
+    weights : the model: one of PyTorch, or a function that returns it as an ArrayRecord, as it
+        will be replied with. It is looked at once, when half of the steps are done, and a few
+        hundred numbers that sketch its change are sent along: they tell the server whether more
+        local steps would pay.
+    batches : whatever the loop goes over, a DataLoader say; it is gone over as often as needed.
+        Without it, steps are numbered from 0.
+
+    A loop over epochs may stay: the first epoch has all of the steps, and others have none.
     """
-    steps = local_steps(message)
-    for step in range(steps):
-        if step and step == steps // 2 and wants_sketch(message):
-            tell_halfway(message, weights())
-        yield step
+    return Steps(message, weights, batches)
+
+
+class Steps:
+    """What `steps` returns: an iterable that ends when the steps are done, of that length."""
+
+    def __init__(self, message: Message, weights: Any, batches: Iterable[Any] | None) -> None:
+        self._message, self._weights = message, weights
+        self._steps, self._done = local_steps(message), 0
+        self._batches = count() if batches is None else _over_and_over(batches)
+
+    def __len__(self) -> int:
+        return self._steps
+
+    def __iter__(self) -> Iterator[Any]:
+        while self._done < self._steps:
+            if self._done and self._done == self._steps // 2 and wants_sketch(self._message):
+                tell_halfway(self._message, self._model())
+            self._done += 1
+            yield next(self._batches)
+
+    def _model(self) -> ArrayRecord:
+        model = self._weights
+        found = model.state_dict() if hasattr(model, "state_dict") else model()
+        return found if isinstance(found, ArrayRecord) else ArrayRecord(found)
+
+
+def _over_and_over(batches: Iterable[Any]) -> Iterator[Any]:
+    while True:
+        empty = True
+        for batch in batches:
+            empty = False
+            yield batch
+        if empty:
+            raise FedplanError("there is no batch to train on: the training data is empty.")
 
 
 def wants_sketch(message: Message) -> bool:
     """Whether the server asks for the update half-way."""
-    return SKETCH_SEED in message.content.config_records.get("config", ConfigRecord())
+    return _from_config(message, SKETCH_SEED) is not None
 
 
 def tell_halfway(message: Message, weights: ArrayRecord) -> None:
     """Have the reply tell a sketch of what training has changed when half of the steps are done."""
-    seed = message.content.config_records["config"][SKETCH_SEED]
+    seed = _from_config(message, SKETCH_SEED)
     if not isinstance(seed, int):
         raise FedplanError(f"{SKETCH_SEED} must be a whole number, but the server sent {seed!r}.")
     (sent,) = message.content.array_records.values()
@@ -168,11 +210,10 @@ class _Measure:
 
 
 def _metrics_of(reply: Message) -> MetricRecord:
-    """The record to add to: the one with the examples, for Flower's strategies allow only one."""
+    """The record to add to: Flower's strategies allow only one."""
     records = reply.content.metric_records
-    for record in records.values():
-        if NUM_EXAMPLES in record:
-            return record
+    if len(records) == 1:
+        return next(iter(records.values()))
     raise FedplanError(
         f"the training function must reply with one MetricRecord that has {NUM_EXAMPLES!r}, the "
         f"number of samples it trains on, but its metric records are {sorted(records)}."

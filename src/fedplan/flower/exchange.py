@@ -42,6 +42,19 @@ class WallClock:
 
 
 @dataclass(frozen=True, slots=True)
+class Order:
+    """What a node is to do."""
+
+    content: RecordDict
+    message_type: str
+
+    @classmethod
+    def of(cls, message: Message) -> Order:
+        """What a strategy's message says; deadline and group are the round's."""
+        return cls(message.content, message.metadata.message_type)
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """What came of one message: a reply, or why there is none.
 
@@ -66,13 +79,13 @@ class Post:
         self._reading: dict[str, Future[Answer | None]] = {}  # by message id: what takes longer
 
     def send(
-        self, contents: Mapping[int, RecordDict], message_type: str, group: str, deadline_s: float
+        self, orders: Mapping[int, Order], group: str, deadline_s: float
     ) -> dict[int, Outgoing]:
-        """Send each node its content."""
-        start = self.clock.now()
+        """Send each node its order."""
+        start, ttl = self.clock.now(), deadline_s + AFTERLIFE_S
         messages = {
-            node: Message(content, node, message_type, ttl=deadline_s + AFTERLIFE_S, group_id=group)
-            for node, content in contents.items()
+            node: Message(order.content, node, order.message_type, ttl=ttl, group_id=group)
+            for node, order in orders.items()
         }
         accepted = set(self.grid.push_messages(list(messages.values())))
         return {
@@ -93,10 +106,10 @@ class Post:
         }
 
     def exchange(
-        self, contents: Mapping[int, RecordDict], message_type: str, group: str, deadline_s: float
+        self, orders: Mapping[int, Order], group: str, deadline_s: float
     ) -> Iterator[tuple[int, Answer]]:
         """Send, and give each answer with its node once it is there; late ones at the deadline."""
-        waiting = self.send(contents, message_type, group, deadline_s)
+        waiting = self.send(orders, group, deadline_s)
         end = self.clock.now() + deadline_s
         while True:
             for node, answer in self.fetch(waiting).items():

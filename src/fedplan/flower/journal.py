@@ -1,5 +1,7 @@
 """Journal: the rounds of a live study in the store, and its models in files beside it.
 
+With a model is what the strategy remembered after it, so that both are of the same round.
+
 A round is in the store before its model is in a file. A server killed between the two makes that
 one round again, and forgets the first.
 """
@@ -11,7 +13,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from zipfile import BadZipFile
 
 import numpy as np
@@ -20,20 +22,33 @@ from fedplan.atomic import draft_of
 from fedplan.core.records import RoundRecord, RunRecord
 from fedplan.errors import InputError, InputProblem
 from fedplan.flower.models import Weights, kept_after
+from fedplan.flower.strategy_state import StrategyState
 from fedplan.simulation import Job
 from fedplan.store import Store
 from fedplan.store.rows import key_text
 
 _ROUND = "round"  # in a file of weights; the arrays have a prefix, whatever they are called
-_PREFIX = "array:"
+_PREFIX, _STATE = "array:", "strategy"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """Where a run stands: its rounds, and the models after the last of them, the last one last."""
+    """Where a run stands: its rounds, and the models after the last of them, the last one last.
+
+    strategy : what the strategy remembers after the last round; None where that is not kept.
+    """
 
     rounds: tuple[RoundRecord, ...]
     models: tuple[Weights, ...]
+    strategy: StrategyState | None = None
+
+
+class Saved(NamedTuple):
+    """What a file of weights has."""
+
+    round: int
+    weights: Weights
+    strategy: StrategyState | None
 
 
 class Journal:
@@ -68,14 +83,17 @@ class Journal:
                 "remove the folder to begin again."
             )
             raise InputError(InputProblem(source=str(self._folder_of(job)), message=message))
-        models = tuple(load_weights(files[round_])[1] for round_ in needed)
-        return State(rounds=rounds, models=models)
+        saved = [load_weights(files[round_]) for round_ in needed]
+        models = tuple(one.weights for one in saved)
+        return State(rounds=rounds, models=models, strategy=saved[-1].strategy)
 
-    def keep(self, job: Job, record: RoundRecord, weights: Weights, models: int) -> None:
-        """Keep one more round and the model after it; of models, so many of the last."""
+    def keep(
+        self, job: Job, record: RoundRecord, weights: Weights, strategy: StrategyState, models: int
+    ) -> None:
+        """Keep one more round, model and strategy after it; of models, so many of the last."""
         self._store.save_round(self._experiment, job.course, job.seed, record)
         folder = self._folder_of(job)
-        save_weights(folder / f"{record.round}.npz", record.round, weights)
+        save_weights(folder / f"{record.round}.npz", record.round, weights, strategy)
         for round_, path in _files(folder).items():
             if round_ <= record.round - models:
                 path.unlink(missing_ok=True)
@@ -96,19 +114,24 @@ def _files(folder: Path) -> dict[int, Path]:
     return {int(path.stem): path for path in folder.glob("*.npz") if path.stem.isdigit()}
 
 
-def save_weights(path: Path, round_: int, weights: Weights) -> None:
+def save_weights(
+    path: Path, round_: int, weights: Weights, strategy: StrategyState | None = None
+) -> None:
     """Write a model; the file is whole, on the disk, or as it was."""
     path.parent.mkdir(parents=True, exist_ok=True)
     named: dict[str, Any] = {f"{_PREFIX}{name}": value for name, value in weights.items()}
     named[_ROUND] = np.array(round_)
+    if strategy is not None:
+        named[_STATE] = np.array(strategy.text)
+        named |= {f"{_STATE}:{place}": value for place, value in enumerate(strategy.arrays)}
     with draft_of(path) as draft, draft.open("xb") as file:
         np.savez(file, **named)
         file.flush()
         os.fsync(file.fileno())
 
 
-def load_weights(path: Path) -> tuple[int, Weights]:
-    """The round and the model that were saved."""
+def load_weights(path: Path) -> Saved:
+    """What was saved."""
     try:
         # Opened here: numpy leaves a file open that it cannot read.
         with path.open("rb") as file, np.load(file, allow_pickle=False) as saved:
@@ -117,7 +140,12 @@ def load_weights(path: Path) -> tuple[int, Weights]:
                 for name in saved.files
                 if name.startswith(_PREFIX)
             }
-            return int(saved[_ROUND]), weights
+            strategy = None
+            if _STATE in saved.files:
+                number = sum(name.startswith(f"{_STATE}:") for name in saved.files)
+                arrays = tuple(saved[f"{_STATE}:{place}"] for place in range(number))
+                strategy = StrategyState(str(saved[_STATE]), arrays)
+            return Saved(int(saved[_ROUND]), weights, strategy)
     except (BadZipFile, EOFError, KeyError, OSError, ValueError) as error:
         message = f"cannot be read as a model ({error}). Restore it, or remove it to begin again."
         raise InputError(InputProblem(source=str(path), message=message)) from error

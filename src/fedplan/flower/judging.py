@@ -1,4 +1,4 @@
-"""Judging: the loss of a model, by the server or by all clients."""
+"""Judging: the loss of a model, by the server or by the clients."""
 
 from __future__ import annotations
 
@@ -7,12 +7,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from flwr.app import ArrayRecord, ConfigRecord
+from flwr.app import ArrayRecord, ConfigRecord, MetricRecord
 
 from fedplan.core.records import RoundRecord
+from fedplan.errors import FedplanError, InputError
+from fedplan.flower.conduct import Conduct
+from fedplan.flower.exchange import Order
+from fedplan.flower.log import LOG
 from fedplan.flower.models import Models, Weights, to_record
 from fedplan.flower.replies import SERVER_ROUND, Evaluated, Rejected
-from fedplan.flower.rounds import Rounds
+from fedplan.flower.rounds import Made, Rounds
 from fedplan.flower.rules import FailedRound
 
 Evaluate = Callable[[int, ArrayRecord], tuple[float, float | None]]
@@ -27,60 +31,84 @@ class Judge:
     config: ConfigRecord
     metrics: tuple[str, str]
 
-    def judged(self, record: RoundRecord, models: Models, *, both: bool) -> RoundRecord:
+    def judged(self, made: Made, models: Models, conduct: Conduct, *, both: bool) -> Made:
         """The round with the better of the average and the last model after it.
 
-        The last one is looked at as often as simulated. Where clients evaluate, which takes a round
-        trip, the average alone is judged.
+        The last one is looked at as often as simulated. Clients evaluate the average alone, for
+        that takes a round trip: where the strategy wants it, or where nobody else tells the loss.
         """
-        loss, accuracy = self._measure(models.average(), record.round)
-        last_loss = None
-        looks = both or record.round % models.averaged == 0
-        if models.averaged > 1 and self.evaluate is not None and looks:
-            last_loss, last_accuracy = self._measure(models.weights, record.round)
-            if last_loss < loss:
-                loss, accuracy = last_loss, last_accuracy
-        return replace(record, loss=loss, accuracy=accuracy, model_loss=last_loss)
+        record, average, last_loss = made.record, models.average(), None
+        if not all(np.isfinite(value).all() for value in average.values()):
+            return replace(made, record=replace(record, loss=math.nan))
+        if self.evaluate is None:
+            loss, accuracy, evaluated = self._ask_for_loss(average, record, conduct)
+        else:
+            loss, accuracy = self.evaluate(record.round, to_record(average))
+            evaluated = self._ask(average, record, conduct)[0] if record.round else None
+            looks = both or record.round % models.averaged == 0
+            if models.averaged > 1 and looks:
+                last_loss, last_accuracy = self.evaluate(record.round, to_record(models.weights))
+                if last_loss < loss:
+                    loss, accuracy = last_loss, last_accuracy
+        record = replace(record, loss=loss, accuracy=accuracy, model_loss=last_loss)
+        return replace(made, record=record, evaluated=evaluated)
 
-    def _measure(self, weights: Weights, round_: int) -> tuple[float, float | None]:
-        if not all(np.isfinite(value).all() for value in weights.values()):
-            return math.nan, None
-        if self.evaluate is not None:
-            return self.evaluate(round_, to_record(weights))
-        return self._ask_for_loss(weights, round_)
-
-    def _ask_for_loss(self, weights: Weights, round_: int) -> tuple[float, float | None]:
-        """The mean over the clients; NaN where most of them find NaN, and one alone does not."""
+    def _ask_for_loss(
+        self, weights: Weights, record: RoundRecord, conduct: Conduct
+    ) -> tuple[float, float | None, MetricRecord | None]:
+        """Loss and accuracy by the clients' evaluation; NaN where most of them find NaN."""
         roster, rules = self.rounds.roster, self.rounds.rules
         if not roster.wait_for(1, rules.wait_s):
             raise FailedRound("unavailable", "No client is there to evaluate the model.")
+        found, problems = self._ask(weights, record, conduct)
+        if found is None and not problems:
+            raise InputError(
+                "nothing tells the loss: no evaluate_fn is given, and the strategy asks no client "
+                "to evaluate. Give one, or let clients evaluate (fraction_evaluate=1.0)."
+            )
+        if found is None:
+            text = f"No client has evaluated the model after round {record.round}: {problems[0]}."
+            raise FailedRound("unavailable", text)
+        loss_metric, accuracy_metric = self.metrics
+        loss, accuracy = found.get(loss_metric), found.get(accuracy_metric)
+        if not isinstance(loss, int | float):
+            raise FedplanError(
+                f"the strategy has made of the clients' evaluation {sorted(found)}, without a "
+                f"number {loss_metric}. Give Planned the loss_metric that it has."
+            )
+        return float(loss), float(accuracy) if isinstance(accuracy, int | float) else None, found
+
+    def _ask(
+        self, weights: Weights, record: RoundRecord, conduct: Conduct
+    ) -> tuple[MetricRecord | None, list[str]]:
+        """What the strategy makes of the clients' evaluations, and what was wrong with answers.
+
+        Clients are waited for as if they trained, which takes longer.
+        """
+        roster, strategy, round_ = self.rounds.roster, self.rounds.strategy, record.round
+        client_of = {node: client for client, node in roster.present.items()}
         config = ConfigRecord({**self.config, SERVER_ROUND: round_})
+        messages = strategy.ask_to_evaluate(
+            round_, weights, config, self.rounds.post.grid, list(client_of)
+        )
+        orders = {client_of[node]: Order.of(message) for node, message in messages.items()}
         parts: dict[int, Evaluated] = {}
         problems: list[str] = []
-        asked = list(roster.present)
-        for client, answer in self.rounds.exchange(asked, weights, config, "evaluate", round_):
-            if answer.reply is None:
-                problems.append(answer.problem)
-                continue
-            try:
-                parts[client] = self.rounds.checks.evaluated(client, answer.reply, *self.metrics)
-            except Rejected as reason:
-                problems.append(str(reason))
-        if not parts:
-            raise FailedRound(
-                "unavailable",
-                f"No client has evaluated the model after round {round_}: {problems[0]}.",
-            )
-        return _mean([parts[client] for client in sorted(parts)])
-
-
-def _mean(parts: list[Evaluated]) -> tuple[float, float | None]:
-    sound = [part for part in parts if math.isfinite(part.loss)]
-    if 2 * len(sound) <= len(parts):
-        return math.nan, None
-    total = math.fsum(part.examples for part in sound)
-    loss = math.fsum(part.loss * part.examples for part in sound) / total
-    right = [part.accuracy for part in sound]
-    if None in right:
-        return loss, None
-    return loss, math.fsum((p.accuracy or 0.0) * p.examples for p in sound) / total
+        steps = record.setting.local_steps if record.setting else 1
+        deadline_s = conduct.deadline_s(orders, steps, self.rounds.rules.deadline_s)
+        for client, answer in self.rounds.exchange(orders, round_, deadline_s):
+            problem = answer.problem
+            if answer.reply is not None:
+                try:
+                    checks = self.rounds.checks
+                    parts[client] = checks.evaluated(client, answer.reply, *self.metrics)
+                except Rejected as reason:
+                    problem = str(reason)
+            if problem:
+                problems.append(problem)
+                LOG.warning("Evaluation after round %d, client %d is not used: %s.", round_, client,
+                            problem)  # fmt: skip
+        sound = [parts[one] for one in sorted(parts) if math.isfinite(parts[one].loss)]
+        if parts and 2 * len(sound) <= len(parts):
+            return MetricRecord({self.metrics[0]: math.nan}), problems
+        return strategy.average_evaluations(round_, sound) if sound else None, problems

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,6 @@ from flwr.app import ArrayRecord
 
 from fedplan.core.course import Course, Steering
 from fedplan.core.fleet import QUANTITIES, Fleet
-from fedplan.core.learning_rate import LearningRate
 from fedplan.core.problem import Problem
 from fedplan.core.records import RunRecord
 from fedplan.core.setting import Setting
@@ -23,6 +23,7 @@ from fedplan.flower.models import Weights, to_record
 from fedplan.flower.replies import Layout
 from fedplan.participation import setting_from_dict, uniform
 from fedplan.store import Store
+from fedplan.strictjson import to_json
 from fedplan.studies.devices import find_names, observed_devices, save_names
 from fedplan.tables import read_fleet, write_fleet
 
@@ -86,14 +87,12 @@ class KeptStudy:
     """What is in a store, and in a folder beside it; one that was begun before is found again."""
 
     def __init__(
-        self, store: Store, name: str, folder: Path, arrays: ArrayRecord, rate: LearningRate
+        self, store: Store, name: str, folder: Path, arrays: ArrayRecord, **configuration: Any
     ) -> None:
         settings = {
-            "engine": "flower",
-            "study": name,
-            "arrays": _shapes(arrays),
-            "learning_rate": asdict(rate),
-        }
+            "engine": "flower", "study": name, "arrays": _shapes(arrays), **configuration
+        }  # fmt: skip
+        _refuse_another(store, name, settings)
         self._store, self._folder = store, folder
         self._entry = store.save_study(name, {}, settings)
         self.names = find_names(store, self._entry)
@@ -111,7 +110,7 @@ class KeptStudy:
         given = Layout(arrays).arrays
         if not path.exists():
             save_weights(path, 0, given)
-        first = to_record(load_weights(path)[1])
+        first = to_record(load_weights(path).weights)
         if _shapes(first) != _shapes(to_record(given)):
             message = "is of another model. Give this one a study of its own, or remove the folder."
             raise InputError(InputProblem(source=str(path), message=message))
@@ -140,6 +139,25 @@ class KeptStudy:
         devices = observed_devices(self._store, self._entry)
         if devices is not None and devices.costs.devices:
             write_fleet(self._folder / "fleet.csv", devices.fleet)
+
+
+def _refuse_another(store: Store, name: str, settings: Mapping[str, Any]) -> None:
+    """Refuse a study that was begun as another: what is kept would not be true of this one."""
+    now = json.loads(to_json(settings))
+    for entry in store.studies():
+        begun = entry.settings
+        if entry.name == name and begun.get("engine") == "flower" and begun != now:
+            changed = [
+                f"{key} was {begun.get(key)!r} and is now {now.get(key)!r}"
+                for key in sorted(begun.keys() | now.keys())
+                if begun.get(key) != now.get(key) and key != "arrays"
+            ]
+            if begun.get("arrays") != now.get("arrays"):
+                changed.append("the model's arrays have other names, types or shapes")
+            raise InputError(
+                f"study {name!r} was begun with another configuration: {'; '.join(changed)}. "
+                "Nothing was changed. Give this one a study of its own."
+            )
 
 
 def _shapes(arrays: ArrayRecord) -> list[list[Any]]:

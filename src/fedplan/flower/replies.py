@@ -19,7 +19,7 @@ from flwr.app import Array, ArrayRecord, Message, MetricRecord
 from numpy.typing import NDArray
 
 from fedplan.core.signal import SKETCH_SIZE
-from fedplan.errors import InputError
+from fedplan.errors import FedplanError, InputError
 from fedplan.flower.log import LOG
 
 # Names in messages. Those of Flower's own strategies where they have one.
@@ -38,6 +38,7 @@ TIMER_SLACK = 1.05  # clocks of two machines do not run equally fast
 TIMER_SLACK_S = 0.1
 MAX_REASON = 300  # characters of a client's own words that are kept
 NOT_FINITE = "its weights are not finite"
+Metric = int | float | list[int] | list[float]
 _MAGIC = b"\x93NUMPY\x01\x00"
 
 
@@ -49,11 +50,12 @@ class Rejected(Exception):  # noqa: N818
 class Contribution:
     """A reply that has passed."""
 
+    reply: Message
     weights: dict[str, NDArray[Any]]
     examples: float
     train_seconds: float
     joules: float | None
-    metrics: dict[str, float]  # the app's own
+    metrics: dict[str, Metric]  # the app's own
     halfway: NDArray[np.float64] | None = None  # the sketch of its update half-way
 
 
@@ -61,9 +63,10 @@ class Contribution:
 class Evaluated:
     """A reply to an evaluation that has passed."""
 
+    reply: Message
     examples: float
+    metrics: dict[str, Metric]
     loss: float
-    accuracy: float | None
 
 
 class Layout:
@@ -95,6 +98,25 @@ class Layout:
                 f"unknown {_shown(extra)}"
             )
         return {name: self._read(name, record[name]) for name in self.arrays}
+
+    def cast(self, record: Mapping[str, Array], maker: str) -> dict[str, NDArray[Any]]:
+        """What a strategy has made of the model, in the model's types.
+
+        Strategies compute as numpy does: an adaptive rate makes float64 of float32, and a mean of
+        counters is no whole number.
+        """
+        found = {name: array.numpy() for name, array in record.items()}
+        if {name: one.shape for name, one in found.items()} != {
+            name: one.shape for name, one in self.arrays.items()
+        }:
+            raise FedplanError(
+                f"{maker} has made arrays of other names or shapes than the model's: "
+                f"{sorted(found)} instead of {sorted(self.arrays)}."
+            )
+        return {
+            name: (found[name] if own.dtype.kind == "f" else np.rint(found[name])).astype(own.dtype)
+            for name, own in self.arrays.items()
+        }
 
     def _read(self, name: str, array: Array) -> NDArray[Any]:
         expected = self.arrays[name]
@@ -147,8 +169,8 @@ def _headers(value: NDArray[Any]) -> tuple[bytes, bytes]:
 class ReplyChecks:
     """Checks replies; remembers how many examples clients have, to tell what is absurd."""
 
-    def __init__(self, layout: Layout) -> None:
-        self._layout = layout
+    def __init__(self, layout: Layout, weight_key: str = NUM_EXAMPLES) -> None:
+        self.layout, self._weight_key = layout, weight_key
         # By client; what it trains on and what it evaluates on are not the same samples.
         self._trained: dict[int, float] = {}
         self._evaluated: dict[int, float] = {}
@@ -159,12 +181,13 @@ class ReplyChecks:
     ) -> Contribution:
         """What a client has trained; a reply that cannot be used raises `Rejected`."""
         metrics = _metrics(reply)
-        examples = _examples(client, metrics, self._trained)
+        examples = self._examples(client, metrics, self._trained)
         done = _number(metrics, STEPS_DONE)
         if done is None:
             raise Rejected(
-                "it does not say how many local steps it did: its training function must take them "
-                "from fedplan.flower.local_steps(message), in a MeasuredClientApp"
+                "it does not say how many local steps it did: its training loop must take its "
+                "batches from fedplan.flower.steps(message, ...), in a MeasuredClientApp; for a "
+                "client that counts epochs, give Planned the batch_size"
             )
         if done != local_steps:
             raise Rejected(f"it did {done:g} local steps, and {local_steps} were asked for")
@@ -181,18 +204,19 @@ class ReplyChecks:
         records = reply.content.array_records
         if len(records) != 1:
             raise Rejected(f"it must hold one ArrayRecord, but holds {len(records)}")
-        weights = self._layout.read(next(iter(records.values())))
+        weights = self.layout.read(next(iter(records.values())))
         self._trained[client] = examples
-        ours = {NUM_EXAMPLES, STEPS_DONE, TRAIN_SECONDS, JOULES, HALFWAY}
+        ours = {self._weight_key, STEPS_DONE, TRAIN_SECONDS, JOULES, HALFWAY}
         return Contribution(
+            reply=reply,
             weights=weights,
             examples=examples,
             train_seconds=min(seconds, round_trip_seconds),  # the slack is the clocks'
             joules=joules,
             metrics={
-                key: number
+                key: value
                 for key, value in metrics.items()
-                if key not in ours and math.isfinite(number := _as_float(value))
+                if key not in ours and _is_finite(value)
             },
             halfway=self._halfway(client, metrics.get(HALFWAY)),
         )
@@ -220,39 +244,46 @@ class ReplyChecks:
     ) -> Evaluated:
         """What a client has evaluated; its loss may be NaN, which is the model's doing."""
         metrics = _metrics(reply)
-        examples = _examples(client, metrics, self._evaluated)
+        examples = self._examples(client, metrics, self._evaluated)
         if not isinstance(loss := metrics.get(loss_metric), int | float):
             raise Rejected(f"its {loss_metric} must be a number, but is {_shown(loss)}")
         accuracy = _number(metrics, accuracy_metric)
         if accuracy is not None and not 0 <= accuracy <= 1:
             raise Rejected(f"its {accuracy_metric} must be from 0 to 1, but is {accuracy:g}")
         self._evaluated[client] = examples
-        return Evaluated(examples=examples, loss=_as_float(loss), accuracy=accuracy)
-
-
-def _examples(client: int, metrics: MetricRecord, known: Mapping[int, float]) -> float:
-    """How many examples a client says it has, held against what others have said."""
-    examples = _number(metrics, NUM_EXAMPLES)
-    if examples is None or not 0 < examples <= MAX_EXAMPLES:
-        raise Rejected(
-            f"its {NUM_EXAMPLES} must be above 0 and at most {MAX_EXAMPLES:g}, but is {examples}"
+        return Evaluated(
+            reply=reply,
+            examples=examples,
+            metrics={key: value for key, value in metrics.items() if _is_finite(value)},
+            loss=_as_float(loss),
         )
-    others = [count for other, count in known.items() if other != client]
-    if len(others) >= 3 and examples > MAX_RATIO * statistics.median(others):
-        raise Rejected(
-            f"it says that it has {examples:g} examples, over {MAX_RATIO:g} times the median "
-            "client's, which would make it the whole average"
-        )
-    return examples
+
+    def _examples(self, client: int, metrics: MetricRecord, known: Mapping[int, float]) -> float:
+        """How many examples a client says it has, held against what others have said."""
+        key = self._weight_key
+        if key not in metrics:
+            raise Rejected(f"its MetricRecord must have {key}, but has {_shown(sorted(metrics))}")
+        examples = _number(metrics, key)
+        if examples is None or not 0 < examples <= MAX_EXAMPLES:
+            raise Rejected(
+                f"its {key} must be above 0 and at most {MAX_EXAMPLES:g}, but is {examples}"
+            )
+        others = [count for other, count in known.items() if other != client]
+        if len(others) >= 3 and examples > MAX_RATIO * statistics.median(others):
+            raise Rejected(
+                f"it says that it has {examples:g} examples, over {MAX_RATIO:g} times the median "
+                "client's, which would make it the whole average"
+            )
+        return examples
 
 
 def _metrics(reply: Message) -> MetricRecord:
     if reply.has_error():
         error = reply.error
         raise Rejected(f"its app failed with error {error.code}: {clean(error.reason or '')}")
-    found = [one for one in reply.content.metric_records.values() if NUM_EXAMPLES in one]
+    found = list(reply.content.metric_records.values())
     if len(found) != 1:
-        raise Rejected(f"it must hold one MetricRecord with {NUM_EXAMPLES}, but holds {len(found)}")
+        raise Rejected(f"it must hold one MetricRecord, but holds {len(found)}")
     return found[0]
 
 
@@ -265,6 +296,12 @@ def _number(metrics: MetricRecord, key: str) -> float | None:
     if not math.isfinite(number):
         raise Rejected(f"its {key} must be a finite number, but is {_shown(value)}")
     return number
+
+
+def _is_finite(value: object) -> bool:
+    """Whether this is a finite number, or a list of such."""
+    numbers = value if isinstance(value, list) else [value]
+    return all(math.isfinite(_as_float(number)) for number in numbers)
 
 
 def _as_float(value: object) -> float:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 
 from flwr.app import Message, RecordDict
 
-from fedplan.flower.exchange import POLL_S, Outgoing, Post
+from fedplan.flower.exchange import POLL_S, Order, Outgoing, Post
 from fedplan.flower.log import LOG
 from fedplan.flower.replies import NAME, WHO
 
@@ -62,8 +62,8 @@ class Roster:
         self._asked = {node: sent for node, sent in self._asked.items() if node in set(nodes)}
         new = [node for node in nodes if node not in self._named and node not in self._asked]
         if new:
-            empty = {node: RecordDict() for node in new}
-            self._asked |= self._post.send(empty, WHO, "fedplan", self._deadline_s)
+            orders = {node: Order(RecordDict(), WHO) for node in new}
+            self._asked |= self._post.send(orders, "fedplan", self._deadline_s)
         introduced = self._fetch()
         self._take(introduced, nodes)
         return self._is_waiting

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from flwr.app import ConfigRecord, RecordDict
+from flwr.app import ConfigRecord, MetricRecord
 
 from fedplan.core.learning_rate import LearningRate
 from fedplan.core.records import Observation, RoundRecord
 from fedplan.core.setting import Setting
-from fedplan.flower.exchange import Answer, Post
+from fedplan.flower.conduct import AWAY, RESTS, Conduct
+from fedplan.flower.exchange import Answer, Order, Post
 from fedplan.flower.log import LOG
-from fedplan.flower.models import Weights, average, average_metrics, to_record
+from fedplan.flower.models import Weights
 from fedplan.flower.replies import (
     LEARNING_RATE,
     LOCAL_STEPS,
@@ -28,21 +29,24 @@ from fedplan.flower.replies import (
 from fedplan.flower.roster import Roster
 from fedplan.flower.rules import FailedRound, RoundRules, too_few
 from fedplan.flower.sketching import Sketcher
+from fedplan.flower.wrapped import Wrapped
 from fedplan.participation import Uniform
 from fedplan.participation.draws import pick
 from fedplan.participation.grouping import RAREST
 from fedplan.profiling.observed import Ledger
 
-AWAY = "it is not there"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Made:
-    """A round, the model after it, and the apps' own metrics, averaged over the cohort."""
+    """A round, the model after it, and what the strategy made of the clients' own metrics.
+
+    metrics, evaluated : of training, and of the clients' evaluation; None where there are none.
+    """
 
     record: RoundRecord
     weights: Weights
-    metrics: dict[str, float]
+    metrics: MetricRecord | None = None
+    evaluated: MetricRecord | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,17 +66,20 @@ class Rounds:
 
     post: Post
     roster: Roster
+    strategy: Wrapped
     checks: ReplyChecks
     rules: RoundRules
     learning_rate: LearningRate | None
     train_config: ConfigRecord
 
-    def make(self, turn: Turn, ledger: Ledger) -> Made:
+    def make(self, turn: Turn, ledger: Ledger, conduct: Conduct) -> Made:
         """Train and average; the loss is not known yet."""
         is_drawn = isinstance(turn.setting.participation, Uniform)
         started = self.post.clock.now()
-        observations, parts = self._ask_until_enough(turn) if is_drawn else self._ask_group(turn)
+        ask = self._ask_until_enough if is_drawn else self._ask_group
+        observations, parts = ask(turn, conduct)
         seconds = self.post.clock.now() - started
+        conduct.hear(observations)
         ledger.hear(observations)
         cohort = tuple(sorted(parts))
         ordered = [parts[client] for client in cohort]
@@ -96,10 +103,14 @@ class Rounds:
             observations=tuple(observations),
             signal=signal,
         )
-        weights = average(turn.weights, ordered, shares)
-        return Made(record=record, weights=weights, metrics=average_metrics(ordered))
+        weights, metrics = self.strategy.average(
+            turn.round, self.checks.layout, turn.weights, ordered, shares
+        )
+        return Made(record=record, weights=weights, metrics=metrics)
 
-    def _ask_group(self, turn: Turn) -> tuple[list[Observation], dict[int, Contribution]]:
+    def _ask_group(
+        self, turn: Turn, conduct: Conduct
+    ) -> tuple[list[Observation], dict[int, Contribution]]:
         """Ask those whose turn it is; who is away or fails is left out, and comes round again."""
         if not self.roster.wait_for(1, self.rules.wait_s):
             raise FailedRound(
@@ -110,13 +121,15 @@ class Rounds:
         everyone = np.ones(len(self.roster.names))
         drawn = turn.setting.participation.cohort(everyone, turn.seed, turn.round).clients.tolist()
         present = self.roster.present
-        seen, parts = self.ask([client for client in drawn if client in present], turn)
-        away = [client for client in drawn if client not in present]
-        if away:
-            LOG.warning("Round %d goes without clients that are not there: %s.", turn.round,
-                        ", ".join(map(str, away)))  # fmt: skip
-        missed = [_observed(client, turn, AWAY) for client in away]
-        return sorted([*seen, *missed], key=lambda one: one.client), parts
+        missed = {client: AWAY for client in drawn if client not in present}
+        missed |= {c: RESTS for c in drawn if c in present and conduct.rests(c)}
+        asked = [client for client in drawn if client not in missed]
+        seen, parts = self._collect(self._orders(asked, turn), turn, conduct)
+        for problem in dict.fromkeys(missed.values()):
+            who = ", ".join(str(client) for client in missed if missed[client] == problem)
+            LOG.warning("Round %d goes without client %s: %s.", turn.round, who, problem)
+        seen += [_observed(client, turn, problem) for client, problem in missed.items()]
+        return sorted(seen, key=lambda one: one.client), parts
 
     def _by_law(self, turn: Turn, cohort: Sequence[int], ledger: Ledger) -> tuple[float, ...]:
         """The shares of those that answered, with what is known of everybody's samples by now.
@@ -128,28 +141,40 @@ class Rounds:
         shares = dict(zip(whole.clients.tolist(), whole.shares.tolist(), strict=True))
         return tuple(min(shares[client], RAREST) for client in cohort)
 
-    def _ask_until_enough(self, turn: Turn) -> tuple[list[Observation], dict[int, Contribution]]:
-        """Ask K clients, and others in place of those that fail, until enough have answered."""
+    def _ask_until_enough(
+        self, turn: Turn, conduct: Conduct
+    ) -> tuple[list[Observation], dict[int, Contribution]]:
+        """Ask K clients, and others in place of those that fail, until enough have answered.
+
+        Who takes another's place gets the other's order: the strategy is asked once a round.
+        """
         clients, _ = turn.setting.pair
         parts: dict[int, Contribution] = {}
         observations: list[Observation] = []
+        orders = self._orders(self._deal(turn, conduct, set(), observations), turn)
         for attempt in range(self.rules.max_repeats + 1):
-            wanted = self._deal(turn, set(parts), observations)
-            seen, fresh = self.ask(wanted, turn)
+            seen, fresh = self._collect(orders, turn, conduct)
             observations += seen
             parts |= fresh
             if len(parts) >= self.rules.needed(clients):
                 break
             if attempt == self.rules.max_repeats:
                 raise too_few(len(parts), clients, turn.round, observations)
+            left = [order for client, order in orders.items() if client not in parts]
+            others = self._deal(turn, conduct, set(parts), observations)
+            orders = dict(zip(others, left, strict=False))  # fewer, where nodes have left
         return observations, parts
 
     def _deal(
-        self, turn: Turn, answered: set[int], observations: Sequence[Observation]
+        self,
+        turn: Turn,
+        conduct: Conduct,
+        answered: set[int],
+        observations: Sequence[Observation],
     ) -> list[int]:
         """Whom to ask now: the round's cohort, then the next of the deal for those that failed.
 
-        Where nobody is left, those that failed are asked again.
+        Where nobody is left, those that failed are asked again, now or in earlier rounds.
         """
         clients, _ = turn.setting.pair
         if not self.roster.wait_for(clients, self.rules.wait_s):
@@ -162,6 +187,7 @@ class Rounds:
             )
         present = list(self.roster.present)
         failed = {one.client for one in observations} - answered
+        failed |= {client for client in present if conduct.rests(client)} - answered
         wanted = clients - len(answered)
         chosen: list[int] = []
         for size in range(clients, len(present) + 1):
@@ -173,20 +199,33 @@ class Rounds:
         again = [client for client in present if client in failed]
         return sorted([*chosen, *again][:wanted])
 
-    def ask(
-        self, clients: Sequence[int], turn: Turn
-    ) -> tuple[list[Observation], dict[int, Contribution]]:
-        """Have these clients train; what was observed of each, and what can be used."""
-        steps = turn.setting.local_steps
+    def _orders(self, clients: Sequence[int], turn: Turn) -> dict[int, Order]:
+        """What the strategy has these clients do."""
+        if not clients:
+            return {}
         config = ConfigRecord(dict(self.train_config))
-        config[LOCAL_STEPS], config[SERVER_ROUND], config[SEED] = steps, turn.round, turn.seed
+        config[LOCAL_STEPS] = turn.setting.local_steps
+        config[SERVER_ROUND], config[SEED] = turn.round, turn.seed
         if self.learning_rate is not None:
             config[LEARNING_RATE] = self.learning_rate.at(max(turn.round - 1, 0))
         if turn.sketcher is not None:
             config[SKETCH_SEED] = turn.seed
+        present = self.roster.present
+        nodes = [present[client] for client in clients]
+        messages = self.strategy.ask_to_train(
+            turn.round, turn.weights, config, self.post.grid, nodes
+        )
+        return {client: Order.of(messages[present[client]]) for client in clients}
+
+    def _collect(
+        self, orders: Mapping[int, Order], turn: Turn, conduct: Conduct
+    ) -> tuple[list[Observation], dict[int, Contribution]]:
+        """Have clients train; what was observed of each, and what can be used."""
+        steps = turn.setting.local_steps
+        deadline_s = conduct.deadline_s(orders, steps, self.rules.deadline_s)
         parts: dict[int, Contribution] = {}
         seen: dict[int, Observation] = {}
-        for client, answer in self.exchange(clients, turn.weights, config, "train", turn.round):
+        for client, answer in self.exchange(orders, turn.round, deadline_s):
             seen[client] = _observed(client, turn, answer.problem, answer.seconds)
             if answer.reply is not None:
                 try:
@@ -203,22 +242,16 @@ class Rounds:
                     )
             if problem := seen[client].problem:
                 LOG.warning("Round %d, client %d is not used: %s.", turn.round, client, problem)
-        return [seen[client] for client in clients], parts
+        return [seen[client] for client in orders], parts
 
     def exchange(
-        self,
-        clients: Sequence[int],
-        weights: Weights,
-        config: ConfigRecord,
-        message_type: str,
-        round_: int,
+        self, orders: Mapping[int, Order], round_: int, deadline_s: float
     ) -> Iterator[tuple[int, Answer]]:
-        """Send the model to these clients; what comes back of each, or that nothing did."""
-        present, arrays = self.roster.present, to_record(weights)
-        content = {present[c]: RecordDict({"arrays": arrays, "config": config}) for c in clients}
-        client_of = {present[client]: client for client in clients}
-        deadline_s = self.rules.deadline_s
-        for node, answer in self.post.exchange(content, message_type, str(round_), deadline_s):
+        """Give clients their orders; what comes back of each, or that nothing did."""
+        present = self.roster.present
+        client_of = {present[client]: client for client in orders}
+        to_send = {present[client]: order for client, order in orders.items()}
+        for node, answer in self.post.exchange(to_send, str(round_), deadline_s):
             yield client_of[node], answer
 
 

@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from flwr.app import ArrayRecord, ConfigRecord
 from flwr.serverapp import Grid
+from flwr.serverapp.strategy import FedAvg
 
 from fedplan.core.course import Course, Decision, Steering, wants_reports
 from fedplan.core.learning_rate import LearningRate
@@ -21,6 +22,7 @@ from fedplan.core.records import RoundRecord, RunRecord, Status, Stop, Watch, ch
 from fedplan.core.setting import Setting
 from fedplan.course.live import LiveSteering
 from fedplan.errors import InputError
+from fedplan.flower.conduct import Conduct
 from fedplan.flower.exchange import Clock, Post, WallClock
 from fedplan.flower.journal import Journal, State
 from fedplan.flower.judging import Evaluate, Judge
@@ -31,6 +33,7 @@ from fedplan.flower.roster import Roster
 from fedplan.flower.rounds import Made, Rounds, Turn
 from fedplan.flower.rules import FailedRound, RoundRules, Silence
 from fedplan.flower.sketching import Sketcher
+from fedplan.flower.wrapped import Wrapped
 from fedplan.profiling.observed import Ledger
 from fedplan.simulation import Job
 
@@ -41,8 +44,9 @@ class FlowerRunner:
     """Trains on the nodes of a grid, from `initial_arrays`.
 
     initial_arrays : of any run, or a function of its seed.
-    evaluate : loss and accuracy (or None) of the model after a round; None asks all clients to
-        evaluate, and takes the mean of `loss_metric` and `accuracy_metric`, by examples.
+    strategy : asks the clients, and makes a model of what they have trained; FedAvg by default.
+    evaluate : loss and accuracy (or None) of the model after a round; None has clients evaluate,
+        and takes `loss_metric` and `accuracy_metric` of what the strategy makes of that.
     learning_rate : sent to the clients as `learning-rate`, for every round its own.
     train_config, evaluate_config : whatever else the clients need to know.
     names : clients known from before, in their order.
@@ -59,6 +63,7 @@ class FlowerRunner:
         grid: Grid,
         initial_arrays: ArrayRecord | Callable[[int], ArrayRecord],
         *,
+        strategy: Wrapped | None = None,
         evaluate: Evaluate | None = None,
         learning_rate: LearningRate | None = None,
         rules: RoundRules | None = None,
@@ -77,10 +82,14 @@ class FlowerRunner:
         self._initial, self._samples = initial_arrays, tuple(samples)
         self.rules = rules = rules or RoundRules()
         post = Post(grid, clock or WallClock())
+        if strategy is None:
+            strategy = Wrapped(FedAvg(fraction_evaluate=0.0 if evaluate else 1.0))
+        self._strategy = strategy
         self._rounds = Rounds(
             post=post,
             roster=Roster(post, rules.deadline_s, names),
-            checks=ReplyChecks(Layout(self._initial_for(0))),
+            strategy=strategy,
+            checks=ReplyChecks(Layout(self._initial_for(0)), strategy.weight_key),
             rules=rules,
             learning_rate=learning_rate,
             train_config=train_config or ConfigRecord(),
@@ -122,6 +131,7 @@ class FlowerRunner:
         state = self.journal.recall(job) if self.journal else None
         if state is None:
             state = State(rounds=(), models=(Layout(self._initial_for(seed)).arrays,))
+        self._strategy.restore(state.strategy)
         training = _Training(job, stop, state, self._samples)
         ended = training.ended("unfinished").until(stop) if training.rounds else None
         if ended is None:
@@ -166,17 +176,19 @@ class FlowerRunner:
                 weights=models.weights,
                 sketcher=training.sketcher,
             )
-            made = self._rounds.make(turn, training.ledger)
+            made = self._rounds.make(turn, training.ledger, training.conduct)
             models = models.after(round_, made.weights, setting.participation.averaged)
         else:
-            made = Made(record=RoundRecord(round=0), weights=models.weights, metrics={})
+            made = Made(record=RoundRecord(round=0), weights=models.weights)
         both = training.spend(made.record)
-        return replace(made, record=self._judge.judged(made.record, models, both=both)), models
+        return self._judge.judged(made, models, training.conduct, both=both), models
 
     def _keep(self, training: _Training, made: Made) -> None:
         record = made.record
         if self.journal is not None:
-            self.journal.keep(training.job, record, made.weights, training.models.averaged)
+            self.journal.keep(
+                training.job, record, made.weights, self._strategy.state(), training.models.averaged
+            )
         with_what = f" with {record.setting.label}" if record.setting else ""
         LOG.info("Round %d%s: loss %.4f, %.1f s", record.round, with_what, record.loss or 0.0,
                  record.seconds)  # fmt: skip
@@ -204,7 +216,7 @@ class _Training:
     def __init__(self, job: Job, stop: Stop, state: State, samples: Sequence[float]) -> None:
         self.job, self.rounds = job, list(state.rounds)
         self.models = Models(state.models, kept_after(state.rounds))
-        self.ledger = Ledger(samples)
+        self.ledger, self.conduct = Ledger(samples), Conduct()
         self.steering: Steering = job.course.begin()
         self.sketcher = Sketcher(self.models.weights, job.seed) if job.course.wants_signal else None
         self._watch = Watch(stop)
@@ -214,6 +226,7 @@ class _Training:
             if record.loss is not None:
                 self._watch.arrives(record.loss)
             self.ledger.hear(record.observations)
+            self.conduct.hear(record.observations)
             self.steering.tell(record)
         self._told = len(self.steering.decisions) if self.rounds else 0
 

@@ -1,19 +1,17 @@
-"""PlannedFedAvg: train to a target at the lowest cost, in the place of Flower's FedAvg."""
+"""Planned: any strategy of Flower's, trained to a target at the lowest cost."""
 
 from __future__ import annotations
 
-import json
 import math
 import os
-import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, replace
+from inspect import signature
 from typing import Any
 
-from flwr.app import ArrayRecord, ConfigRecord, MetricRecord
+from flwr.app import ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
-from flwr.serverapp.strategy import Result
+from flwr.serverapp.strategy import FedAvg, Result, Strategy
 
 from fedplan.core.constraints import Constraints
 from fedplan.core.course import Decision
@@ -23,14 +21,16 @@ from fedplan.core.problem import Problem
 from fedplan.core.records import RunRecord, Status, Stop
 from fedplan.core.setting import Setting
 from fedplan.course.live import alike
-from fedplan.errors import FedplanError, InputError, InputProblem, unmet
+from fedplan.errors import FedplanError, InputError
 from fedplan.flower.exchange import Clock
 from fedplan.flower.kept_study import KeptStudy
 from fedplan.flower.log import LOG
 from fedplan.flower.models import to_record
+from fedplan.flower.options import check_options, read_plan
 from fedplan.flower.rounds import Made
 from fedplan.flower.rules import RoundRules
 from fedplan.flower.runner import FlowerRunner
+from fedplan.flower.wrapped import Wrapped
 from fedplan.simulation import Job
 from fedplan.store import DEFAULT_URL, Store
 from fedplan.store.database import path_of
@@ -39,15 +39,18 @@ from fedplan.tables import read_fleet
 EvaluateFn = Callable[[int, ArrayRecord], MetricRecord | None]
 
 
-class PlannedFedAvg:
-    """FedAvg in which who trains when, and for how many local steps, is learnt as it trains.
+class Planned(Strategy):
+    """A strategy of Flower's with who trains when, and for how many local steps, learnt on the way.
 
     Training begins at once, with every client that is there: what their devices cost is measured
     as they take part. Groups of like speed then take turns, and local steps follow what the updates
     themselves show. No round is thrown away.
 
+    strategy : any of Flower's Message API, or your own: it configures, aggregates and evaluates
+        as ever, for the clients that are chosen. What it cannot keep is refused by name.
     target_loss : where training ends.
-    learning_rate : of the clients, for every round; sent to them as `learning-rate`.
+    learning_rate : of the clients, for every round; sent to them as `learning-rate`. None where
+        they have one of their own.
     objective, constraints : what is to be low, and what must be kept to; seconds alone by default.
     plan : a fixed (K, E) to use instead, or a JSON file of `fedplan plan --format json`.
     fleet : a fleet.csv of `fedplan profile`, by the names of the nodes, so that groups and local
@@ -65,9 +68,10 @@ class PlannedFedAvg:
 
     def __init__(
         self,
+        strategy: Strategy,
         *,
         target_loss: float,
-        learning_rate: float | LearningRate,
+        learning_rate: float | LearningRate | None = None,
         objective: Objective | None = None,
         constraints: Constraints | None = None,
         plan: tuple[int, int] | str | os.PathLike[str] | None = None,
@@ -82,17 +86,22 @@ class PlannedFedAvg:
         accuracy_metric: str = "eval_acc",
         clock: Clock | None = None,
     ) -> None:
-        if not re.fullmatch(r"[\w.-]+", study) or study.startswith("."):
-            raise InputError(f"study names a folder: letters, digits, - and _, but got {study!r}.")
+        self.strategy = strategy
         self.setting: Setting | None = None
         self.decisions: tuple[Decision, ...] = ()
         self.status: Status | None = None
         self.message = ""
-        self.folder = path_of(store).absolute().parent / f"{study}-flower"
-        if not isinstance(learning_rate, LearningRate):
-            learning_rate = LearningRate(initial=learning_rate)
         self._plan = plan if plan is None or isinstance(plan, tuple) else read_plan(plan)
-        _check(target_loss, patience, min_clients, self._plan)
+        check_options(study, target_loss, patience, min_clients, self._plan)
+        if not isinstance(strategy, Strategy) or isinstance(strategy, Planned):
+            raise InputError(
+                "strategy must be one of Flower's Message API (flwr.serverapp.strategy), which "
+                f"{type(strategy).__name__} is not."
+            )
+        self._wrapped = Wrapped(strategy, hooks=self)
+        self.folder = path_of(store).absolute().parent / f"{study}-flower"
+        if isinstance(learning_rate, float | int):
+            learning_rate = LearningRate(initial=learning_rate)
         self._problem = Problem(
             fleet=alike(1),  # until the clients are there
             objective=objective or Objective.weighted(0.0),
@@ -107,31 +116,99 @@ class PlannedFedAvg:
         self._rules = rules or RoundRules()
         self._metrics = (loss_metric, accuracy_metric)
         self._clock = clock
+        self._is_training = self._server_evaluates = False
+
+    def configure_train(
+        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
+    ) -> Iterable[Message]:
+        """As the wrapped strategy does, for the nodes of a round."""
+        return self._inner.configure_train(server_round, arrays, config, grid)
+
+    def aggregate_train(
+        self, server_round: int, replies: Iterable[Message]
+    ) -> tuple[ArrayRecord | None, MetricRecord | None]:
+        """As the wrapped strategy does."""
+        return self._inner.aggregate_train(server_round, replies)
+
+    def configure_evaluate(
+        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
+    ) -> Iterable[Message]:
+        """As the wrapped strategy does."""
+        return self._inner.configure_evaluate(server_round, arrays, config, grid)
+
+    def aggregate_evaluate(
+        self, server_round: int, replies: Iterable[Message]
+    ) -> MetricRecord | None:
+        """As the wrapped strategy does."""
+        return self._inner.aggregate_evaluate(server_round, replies)
+
+    def summary(self) -> None:
+        """Log what is planned, and the wrapped strategy's summary."""
+        how = "groups take turns" if self._plan is None else "(K, E) = ({}, {})".format(*self._plan)
+        LOG.info("\t├──> Planned by fedplan: to loss %g, %s", self._stop.target_loss, how)
+        self.strategy.summary()
+
+    @property
+    def _inner(self) -> Strategy:
+        """The wrapped strategy, for a round that is planned."""
+        if not self._is_training:
+            raise FedplanError(
+                f"{type(self).__name__} plans only in its own start(), so another strategy cannot "
+                "wrap it. Turn them round: Planned(DifferentialPrivacy...(FedAvg(), ...), ...)."
+            )
+        return self.strategy
 
     def start(
         self,
         grid: Grid,
         initial_arrays: ArrayRecord,
         num_rounds: int = 1000,
-        timeout: float | None = None,
+        timeout: float = 3600.0,
         train_config: ConfigRecord | None = None,
         evaluate_config: ConfigRecord | None = None,
         evaluate_fn: EvaluateFn | None = None,
     ) -> Result:
-        """Train to the target, or for `num_rounds` at most; as FedAvg's `start`, and its result.
+        """Train to the target, or for `num_rounds` at most; as Flower's `start`, and its result.
 
         evaluate_fn : a MetricRecord with `loss`, and `accuracy` if there is one, of the model
-            after a round; without it, all clients evaluate.
-        timeout : seconds a round waits for an answer.
+            after a round; without it, the clients' evaluation tells the loss.
+        timeout : seconds a round waits for an answer at most.
         """
-        rules = self._rules if timeout is None else replace(self._rules, deadline_s=timeout)
+        self._is_training, self._server_evaluates = True, evaluate_fn is not None
+        try:
+            return self._start(
+                grid, initial_arrays, num_rounds, timeout, train_config, evaluate_config,
+                evaluate_fn,
+            )  # fmt: skip
+        finally:
+            self._is_training = False
+
+    def _start(
+        self,
+        grid: Grid,
+        initial_arrays: ArrayRecord,
+        num_rounds: int,
+        timeout: float,
+        train_config: ConfigRecord | None,
+        evaluate_config: ConfigRecord | None,
+        evaluate_fn: EvaluateFn | None,
+    ) -> Result:
+        rules = replace(self._rules, deadline_s=min(timeout, self._rules.deadline_s))
+        central: dict[int, MetricRecord] = {}
+        self.summary()
         with Store(self._store_url) as store:
             LOG.info("Study %s is kept in %s", self._study, path_of(self._store_url).absolute())
-            kept = KeptStudy(store, self._study, self.folder, initial_arrays, self._rate)
+            kept = KeptStudy(
+                store, self._study, self.folder, initial_arrays,
+                learning_rate=None if self._rate is None else asdict(self._rate),
+                strategy=self._wrapped.configuration,
+                train_config={key: repr(value) for key, value in (train_config or {}).items()},
+            )  # fmt: skip
             runner = FlowerRunner(
                 grid,
                 kept.first_arrays(initial_arrays),
-                evaluate=None if evaluate_fn is None else _central(evaluate_fn),
+                strategy=self._wrapped,
+                evaluate=None if evaluate_fn is None else _central(evaluate_fn, central),
                 learning_rate=self._rate,
                 rules=rules,
                 train_config=train_config,
@@ -144,15 +221,17 @@ class PlannedFedAvg:
             )
             self._meet_clients(runner, kept)
             run, result = self._train(runner, kept, replace(self._stop, max_rounds=num_rounds))
+        names = self._metrics if evaluate_fn is None else ("loss", "accuracy")
         evaluations = (
             result.evaluate_metrics_clientapp
             if evaluate_fn is None
             else result.evaluate_metrics_serverapp
         )
-        for record in run.rounds:
-            found = {"loss": record.loss, "accuracy": record.accuracy}
+        for record in run.rounds:  # those of earlier starts, too
+            found = dict(zip(names, (record.loss, record.accuracy), strict=True))
+            known = {key: value for key, value in found.items() if value is not None}
             evaluations[record.round] = MetricRecord(
-                {key: value for key, value in found.items() if value is not None}
+                {**central.get(record.round, evaluations.get(record.round, {})), **known}
             )
         self.status, self.message, self.decisions = run.status, run.message, run.decisions
         self.setting = (run.rounds[-1].setting if run.rounds else None) or run.setting
@@ -175,8 +254,10 @@ class PlannedFedAvg:
         result = Result()
 
         def report(_job: Job, made: Made) -> None:
-            if made.metrics:
-                result.train_metrics_clientapp[made.record.round] = MetricRecord({**made.metrics})
+            if made.metrics is not None:
+                result.train_metrics_clientapp[made.record.round] = made.metrics
+            if made.evaluated is not None:
+                result.evaluate_metrics_clientapp[made.record.round] = made.evaluated
             kept.save_names(runner.names)
 
         runner.report = report
@@ -188,40 +269,25 @@ class PlannedFedAvg:
         return run, result
 
 
-def read_plan(path: str | os.PathLike[str]) -> tuple[int, int]:
-    """(K, E) of a JSON file that `fedplan plan --format json` wrote."""
-    try:
-        plan = json.loads(Path(path).read_text(encoding="utf-8"))
-        setting = (plan["clients_per_round"], plan["local_steps"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        message = f"is no plan ({error}). Write one: fedplan plan ... --format json > plan.json."
-        raise InputError(InputProblem(source=str(path), message=message)) from error
-    if not _is_pair(setting):
-        message = f"must have clients_per_round and local_steps >= 1, but has {setting}."
-        raise InputError(InputProblem(source=str(path), message=message))
-    return setting
+class PlannedFedAvg(Planned):
+    """`Planned(FedAvg(...), ...)` in one: keywords of both.
 
+    Where the server evaluates (`evaluate_fn`), clients do not: that takes a round trip.
+    """
 
-def _is_pair(value: object) -> bool:
-    """Whether this can be a (K, E)."""
-    return (
-        isinstance(value, tuple)
-        and len(value) == 2
-        and all(isinstance(part, int) and part >= 1 for part in value)
-    )
+    def __init__(self, **options: Any) -> None:
+        own = signature(FedAvg).parameters
+        inner = {key: options.pop(key) for key in list(options) if key in own}
+        self._evaluates = "fraction_evaluate" in inner
+        super().__init__(FedAvg(**inner), **options)
 
-
-def _check(target_loss: float, patience: int, min_clients: int, plan: object) -> None:
-    rules = {
-        "target_loss > 0 and finite": 0 < target_loss < math.inf,
-        "patience >= 1": patience >= 1,
-        "min_clients >= 1": min_clients >= 1,
-    }
-    problems = unmet(rules, target_loss=target_loss, patience=patience, min_clients=min_clients)
-    if plan is not None and not _is_pair(plan):
-        problems.append(f"plan must be (K, E), both whole and >= 1, but is {plan!r}.")
-    if problems:
-        raise InputError(problems)
+    def configure_evaluate(
+        self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
+    ) -> Iterable[Message]:
+        """As FedAvg does, where it is to."""
+        if self._server_evaluates and not self._evaluates:
+            return []
+        return super().configure_evaluate(server_round, arrays, config, grid)
 
 
 def _remarks(run: RunRecord, stop: Stop, runner: FlowerRunner) -> Iterator[str]:
@@ -235,15 +301,22 @@ def _remarks(run: RunRecord, stop: Stop, runner: FlowerRunner) -> Iterator[str]:
         yield f"{runner.dropped_sketches:,} half-way sketches could not be used."
 
 
-def _central(evaluate_fn: EvaluateFn) -> Callable[[int, ArrayRecord], tuple[float, float | None]]:
+def _central(
+    evaluate_fn: EvaluateFn, found: dict[int, MetricRecord]
+) -> Callable[[int, ArrayRecord], tuple[float, float | None]]:
+    """What tells loss and accuracy; the metrics of each round's better model go to `found`."""
+    best: dict[int, float] = {}
+
     def evaluate(round_: int, arrays: ArrayRecord) -> tuple[float, float | None]:
-        metrics: Mapping[str, Any] = evaluate_fn(round_, arrays) or {}
+        metrics = evaluate_fn(round_, arrays) or MetricRecord()
         loss, accuracy = metrics.get("loss"), metrics.get("accuracy")
         if not isinstance(loss, int | float):
             raise InputError(
                 "evaluate_fn must return a MetricRecord with a number `loss`, but it has "
                 f"{sorted(metrics)}."
             )
+        if loss <= best.get(round_, math.inf):
+            best[round_], found[round_] = loss, metrics
         return float(loss), float(accuracy) if isinstance(accuracy, int | float) else None
 
     return evaluate
