@@ -218,9 +218,19 @@ def try_out(
 
     def train() -> None:
         scores = module.train()(x)
-        _check_scores(scores, len(y), top_label)
+        shape = tuple(getattr(scores, "shape", ()))
+        if len(shape) != 2 or len(scores) != len(y) or shape[1] <= top_label:
+            raise InputError(
+                "the module must return scores of shape (samples, classes), here "
+                f"({len(y)}, {top_label + 1} or more) for labels from 0 to {top_label}, but "
+                f"returns {shape or f'a {type(scores).__name__}'}."
+            )
         value = loss(scores, y)
-        _check_loss(value)
+        if tuple(getattr(value, "shape", (0,))):
+            raise InputError(
+                "loss must return the mean over a batch, a tensor of shape (), but returned "
+                f"{tuple(value.shape) if hasattr(value, 'shape') else value!r}. Take its mean()."
+            )
         value.backward()
 
     try:
@@ -236,29 +246,3 @@ def try_out(
             f"{tuple(x.shape[1:])}, the most the smallest client has for a step, but fails "
             f"with {type(error).__name__}: {error}"
         ) from error
-
-
-def _check_scores(scores: object, size: int, top_label: int) -> None:
-    wanted = "the module must return scores of shape (samples, classes)"
-    if not isinstance(scores, torch.Tensor):
-        raise InputError(
-            f"{wanted}, but returns a {type(scores).__name__}. "
-            "Wrap it in a module that returns the scores alone."
-        )
-    if scores.ndim != 2 or len(scores) != size:
-        raise InputError(f"{wanted}, but for {size} samples returns {tuple(scores.shape)}.")
-    if top_label >= scores.shape[1]:
-        raise InputError(
-            f"`label < classes` must hold, but the module scores {scores.shape[1]} classes and "
-            f"label {top_label} occurs. Give the module {top_label + 1} outputs, or number the "
-            "labels from 0."
-        )
-
-
-def _check_loss(value: object) -> None:
-    if not isinstance(value, torch.Tensor) or value.ndim != 0:
-        shape = f" of shape {tuple(value.shape)}" if isinstance(value, torch.Tensor) else ""
-        raise InputError(
-            "loss must return the mean over a batch, a tensor of shape (), but returned a "
-            f"{type(value).__name__}{shape}. Take its mean()."
-        )
