@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from fedplan.core.course import Steady
 from fedplan.errors import InputError, unmet
@@ -54,59 +55,59 @@ class Prediction:
         return math.ceil(self.expected_rounds * (1 - 1e-12))
 
 
-class Participation(Protocol):
+class Participation(ABC):
     """A law of who trains when; `participation/` has one file for each.
 
-    A law is a dataclass of numbers and tuples, so that a store can keep it.
+    A law is a dataclass of numbers and tuples, so that a store can keep it. What a law does not say
+    is as of K clients that are drawn for each round, whoever trained before.
     `tests/contracts/participation.py` says what a law promises; every law passes it.
     """
 
+    __slots__ = ()
     law: ClassVar[str]  # its name in commands, files and stores
     summary: ClassVar[str]  # who trains when, in a few words
-    needs_fleet: ClassVar[bool]  # whether it depends on how quick the devices are
+    needs_fleet: ClassVar[bool] = False  # whether it depends on how quick the devices are
+    clients_per_round: int | None  # K where a law has one, None where rounds differ in size
 
     @classmethod
+    @abstractmethod
     def of(cls, problem: Problem, local_steps: int, size: int) -> Participation:
         """The law for these devices; `size` is K, or how many groups take turns."""
-        ...
-
-    @property
-    def clients_per_round(self) -> int | None:
-        """K where a law has one, None where rounds differ in size."""
-        ...
 
     @property
     def cycle(self) -> int:
         """Rounds over which each client's shares average to its part of the data; 1 by chance."""
-        ...
+        return 1
 
     @property
     def averaged(self) -> int:
         """How many of the last models are averaged into the one that is judged and handed over."""
-        ...
+        return self.cycle
 
+    @abstractmethod
     def cohort(self, samples: FloatArray, seed: int, round_: int) -> Cohort:
         """Who trains in this round, rounds from 1 on; `samples` has one number per client."""
-        ...
 
+    @abstractmethod
     def round_cost(self, problem: Problem, local_steps: float) -> RoundCost:
         """What a round takes, in expectation and exactly."""
-        ...
 
     def sampling_variance(self, problem: Problem) -> float:
         """Noise that drawing clients adds: 0 where every client's data comes round in turn.
 
-        1 is the noise of a single client drawn uniformly from many with equal data.
+        1 is the noise of a single client drawn uniformly from many with equal data, and
+        s(K) = (N - K) / (K (N - 1)) that of K.
         """
-        ...
+        n, k = len(problem.fleet), self.clients_per_round
+        return 0.0 if k is None or self.cycle > 1 else (n - k) / (k * max(n - 1, 1))
 
-    def largest_share(self, problem: Problem) -> float:
+    def largest_share(self, problem: Problem) -> float:  # noqa: ARG002
         """The most that one client's update ever counts; far above 1, training is unstable."""
-        ...
+        return 1.0
 
+    @abstractmethod
     def problems(self, num_clients: int) -> list[str]:
         """What keeps so many clients from training by this law."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,14 +12,13 @@ import numpy as np
 
 from fedplan.core.fleet import FloatArray
 from fedplan.core.problem import Problem
-from fedplan.core.setting import Cohort, RoundCost
+from fedplan.core.setting import Cohort, Participation, RoundCost
 from fedplan.participation.draws import pick
 from fedplan.participation.slowest import expected_slowest
-from fedplan.participation.uniform import Drawn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chosen(Drawn):
+class Chosen(Participation):
     """These clients, and `drawn` more of the pool at random; each counts by its data.
 
     Biased, unless everyone is chosen: who is left out does not count. That is not in the noise of

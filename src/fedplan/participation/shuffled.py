@@ -9,13 +9,13 @@ import numpy as np
 
 from fedplan.core.fleet import FloatArray
 from fedplan.core.problem import Problem
-from fedplan.core.setting import Cohort, RoundCost
+from fedplan.core.setting import Cohort, Participation, RoundCost
 from fedplan.participation.draws import deal
 from fedplan.participation.uniform import clients_problems, round_energy_j, round_time_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shuffled:
+class Shuffled(Participation):
     """All N clients dealt into rounds of at most K, and dealt anew when everyone has trained.
 
     It needs to know nothing of the devices. Rounds of a cycle differ by one client at most.
@@ -28,7 +28,6 @@ class Shuffled:
 
     law: ClassVar[str] = "shuffled"
     summary: ClassVar[str] = "everyone once in a cycle, K at a time"
-    needs_fleet: ClassVar[bool] = False
     clients_per_round: int
     num_clients: int
 
@@ -41,11 +40,6 @@ class Shuffled:
     def cycle(self) -> int:
         """Rounds until everyone has trained."""
         return -(-self.num_clients // self.clients_per_round)
-
-    @property
-    def averaged(self) -> int:
-        """The models of a cycle."""
-        return self.cycle
 
     def cohort(self, samples: FloatArray, seed: int, round_: int) -> Cohort:
         """Who trains in this round; over a cycle the shares of a client average to its p_k."""
@@ -64,10 +58,6 @@ class Shuffled:
             energy_j=float(round_energy_j(problem.fleet, clients, local_steps)),
             clients=clients,
         )
-
-    def sampling_variance(self, problem: Problem) -> float:  # noqa: ARG002
-        """None: every client's data comes round in every cycle."""
-        return 0.0
 
     def largest_share(self, problem: Problem) -> float:
         """That of the client with the most data."""

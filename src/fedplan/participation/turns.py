@@ -20,12 +20,12 @@ import numpy as np
 from fedplan.core.fleet import FloatArray, IntArray
 from fedplan.core.plan import GroupCost
 from fedplan.core.problem import Problem, even_out
-from fedplan.core.setting import Cohort, RoundCost
+from fedplan.core.setting import Cohort, Participation, RoundCost
 from fedplan.errors import InputError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Turns:
+class Turns(Participation):
     """Groups that take turns.
 
     groups : the clients of each group, by number; nobody is in two.
@@ -43,7 +43,7 @@ class Turns:
     law: ClassVar[str] = "turns"
     summary: ClassVar[str] = "groups of like speed, slow ones less often"
     needs_fleet: ClassVar[bool] = True
-    clients_per_round: ClassVar[None] = None
+    clients_per_round: ClassVar[None] = None  # type: ignore[misc]
     groups: tuple[tuple[int, ...], ...]
     visits: tuple[int, ...]
     earned: tuple[int, ...] = ()
@@ -152,10 +152,6 @@ class Turns:
                 )
             )
         return tuple(rows)
-
-    def sampling_variance(self, problem: Problem) -> float:  # noqa: ARG002
-        """None: every client's data comes round in every cycle."""
-        return 0.0
 
     def largest_share(self, problem: Problem) -> float:
         """That of the client with the most data for the turns that its group has."""

@@ -10,33 +10,14 @@ from numpy.typing import ArrayLike
 
 from fedplan.core.fleet import Fleet, FloatArray
 from fedplan.core.problem import Problem
-from fedplan.core.setting import Cohort, RoundCost
+from fedplan.core.setting import Cohort, Participation, RoundCost
 from fedplan.errors import InputError, unmet
 from fedplan.participation.draws import pick
 from fedplan.participation.rankings import rank
 
 
-class Drawn:
-    """What laws have in common that draw K clients for each round, whoever trained before."""
-
-    __slots__ = ()
-    needs_fleet: ClassVar[bool] = False
-    cycle: ClassVar[int] = 1
-    averaged: ClassVar[int] = 1
-    clients_per_round: int
-
-    def sampling_variance(self, problem: Problem) -> float:
-        """Of K drawn uniformly: s(K) = (N - K) / (K (N - 1))."""
-        n, k = len(problem.fleet), self.clients_per_round
-        return (n - k) / (k * max(n - 1, 1))
-
-    def largest_share(self, problem: Problem) -> float:  # noqa: ARG002
-        """The shares of a round add up to 1."""
-        return 1.0
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Uniform(Drawn):
+class Uniform(Participation):
     """K clients, drawn anew every round without replacement; each counts by its data.
 
     >>> clients, shares = Uniform(clients_per_round=2).cohort(np.array([1.0, 1.0, 2.0]), 0, 1)

@@ -9,14 +9,13 @@ import numpy as np
 
 from fedplan.core.fleet import FloatArray, rising_order
 from fedplan.core.problem import Problem
-from fedplan.core.setting import Cohort, RoundCost
+from fedplan.core.setting import Cohort, Participation, RoundCost
 from fedplan.errors import InputError, unmet
 from fedplan.participation.draws import uniforms
-from fedplan.participation.uniform import Drawn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Weighted(Drawn):
+class Weighted(Participation):
     """K draws with replacement by chances q_k; each draw of client k counts p_k / (K q_k).
 
     Every single round is unbiased, whatever came before. A client drawn twice trains once and

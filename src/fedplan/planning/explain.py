@@ -12,7 +12,7 @@ from fedplan.convergence.saturation import Saturation
 from fedplan.core.constraints import LIMIT_SLACK, TOTALS, Constraints
 from fedplan.core.plan import Alternative, GroupCost, Plan
 from fedplan.core.setting import Prediction
-from fedplan.words import Table, table_of
+from fedplan.words import Table, amount, table_of
 
 _WORDS = {
     "deadline_s": ("the deadline", "fastest {1} is {2} s"),
@@ -32,15 +32,6 @@ _UNSETTLED = (
     "The pilots do not settle this, and the plan is a guess: add a pilot where `fedplan estimate` "
     "says."
 )
-
-
-def plain(value: float) -> str:
-    """A number without an exponent: four digits, or all before the point.
-
-    >>> plain(0.123456), plain(745.0), plain(36000.0)
-    ('0.1235', '745', '36,000')
-    """
-    return f"{value:,.0f}" if 1000 <= abs(value) < 1e15 else f"{value:.4g}"
 
 
 def is_guess(regret: float | None) -> bool:
@@ -119,23 +110,23 @@ def _who(plan: Plan, prediction: Prediction, num_clients: int) -> str:
         return f"All {num_clients:,} clients train in every round, with {steps}."
     return (
         f"{len(groups):,} groups take turns, with {steps}; a round takes "
-        f"{plain(prediction.time_s / prediction.expected_rounds)} s on average, from "
-        f"{plain(groups[0].time_s)} to {plain(groups[-1].time_s)} s by group."
+        f"{amount(prediction.time_s / prediction.expected_rounds)} s on average, from "
+        f"{amount(groups[0].time_s)} to {amount(groups[-1].time_s)} s by group."
     )
 
 
 def _assumed(convergence: Saturation, regret: float | None) -> str:
     """What a plan without pilots rests on."""
     words = (
-        f"Rounds are in proportion to the {plain(2 * convergence.rounds)} that all clients are "
-        f"assumed to need with {plain(convergence.saturation)} local steps."
+        f"Rounds are in proportion to the {amount(2 * convergence.rounds)} that all clients are "
+        f"assumed to need with {amount(convergence.saturation)} local steps."
     )
     low, high = convergence.interval or (0.0, 0.0)
     if low == high or regret is None:
         return words
     return (
-        f"{words} Nothing was measured: the steps suit a saturation from {plain(low)} to "
-        f"{plain(high)}, and wherever in that range the truth lies, the plan costs at most "
+        f"{words} Nothing was measured: the steps suit a saturation from {amount(low)} to "
+        f"{amount(high)}, and wherever in that range the truth lies, the plan costs at most "
         f"{regret:.0%} more than the best."
     )
 
@@ -211,7 +202,7 @@ def explain_infeasible(
         alone = alone or least > limit * (1 + LIMIT_SLACK)
         parts.append(
             f"{what[0].upper()}{what[1:]} is {limit:,.6g}; the "
-            f"{template.format(best, how_sure(method), plain(least))}, at {_where(best)}."
+            f"{template.format(best, how_sure(method), amount(least))}, at {_where(best)}."
         )
     head = "No setting meets the limits"
     if method == "robust":

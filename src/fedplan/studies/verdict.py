@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from fedplan.core.records import RunRecord
-from fedplan.planning.explain import plain
 from fedplan.studies.experiment import Experiment
 from fedplan.studies.outcome import (
     Bill,
@@ -17,7 +16,7 @@ from fedplan.studies.outcome import (
     decisions_of,
     runs_within,
 )
-from fedplan.words import joules, number, seconds
+from fedplan.words import amount, joules, number, seconds
 
 _LIMITS = {
     "deadline_s": ("deadline", "s"),
@@ -133,7 +132,7 @@ def _limits_kept(experiment: Experiment, measured: Measured) -> str:
     sentences = []
     for name, kept in runs_within(experiment.constraints, measured.runs).items():
         what, unit = _LIMITS[name]
-        limit = f"the {what} of {plain(getattr(experiment.constraints, name))} {unit}"
+        limit = f"the {what} of {amount(getattr(experiment.constraints, name))} {unit}"
         if kept == len(measured.runs):
             sentences.append(f" {'Each' if kept > 1 else 'It'} kept {limit}.")
         else:
