@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cache
+from dataclasses import replace
+from functools import cache, cached_property
 
 from fedplan.core.problem import Problem
 from fedplan.core.records import RunRecord, Stop
 from fedplan.participation import uniform
-from fedplan.studies import PaperPilots
+from fedplan.studies import choose_setting
 from fedplan.studies.keys import PlanningTable
 from suite.trainings import Trainings
 
@@ -24,33 +25,33 @@ class PaperProcedure:
 
     def __init__(self, trainings: Trainings, seed: int, stop: Stop) -> None:
         self._simulator, self._seed, self._stop = trainings.simulator, seed, stop
-        self._clients = self._simulator.num_clients
         self._train = cache(self._trained)
-        self._pilots: PaperPilots | None = None
+        self._pilots: list[RunRecord] = []
 
     def runs(self, problem: Problem) -> list[RunRecord]:
         """The pilots, and the training where they led to a setting."""
-        if self._pilots is None:
-            self._pilots = self._piloted(problem)
-        setting = self._pilots.choice_for(problem).setting
-        return [*self._pilots.runs, *([] if setting is None else [self._train(setting)])]
+        for clients, steps in self._table.pairs or ():
+            if choose_setting(problem, self._table, self._pilots).status != "unfinished":
+                break
+            stop = replace(self._stop, target_loss=self._table.lower_loss)
+            seed = self._table.pilot_seed
+            self._pilots.append(self._simulator.run(uniform(clients, steps), stop, seed=seed))
+        chosen = choose_setting(problem, self._table, self._pilots).setting
+        return [*self._pilots, *([] if chosen is None else [self._train(chosen)])]
 
-    def _piloted(self, problem: Problem) -> PaperPilots:
-        target = self._stop.target_loss or 0.0
+    @cached_property
+    def _table(self) -> PlanningTable:
+        target, clients = self._stop.target_loss or 0.0, self._simulator.num_clients
         first = self._simulator.run(uniform(1, 1), Stop(max_rounds=1), seed=self._seed).losses[0]
         way = (first or target) - target
-        table = PlanningTable.model_validate(
+        return PlanningTable.model_validate(
             {
-                "pairs": [[max(1, round(share * self._clients)), steps] for share, steps in PAIRS],
+                "pairs": [[max(1, round(share * clients)), steps] for share, steps in PAIRS],
                 "upper-loss": target + UPPER * way,
                 "lower-loss": target + LOWER * way,
                 "pilot-seed": PILOT_SEED + self._seed,
             }
         )
-        pilots = PaperPilots(problem, table, self._stop.max_rounds)
-        while (trial := pilots.ask()) is not None:
-            pilots.tell(self._simulator.run(trial.job.course, trial.stop, seed=trial.job.seed))
-        return pilots
 
     def _trained(self, setting: tuple[int, int]) -> RunRecord:
         return self._simulator.run(uniform(*setting), self._stop, seed=self._seed)
