@@ -17,7 +17,7 @@ from pygments.lexers.special import TextLexer
 from sphinx.application import Sphinx
 
 import fedplan
-from fedplan.cli import cli
+from fedplan.cli.commands import cli
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools" / "prototype"))
 from commands import PROGRAM, prototype

@@ -17,7 +17,7 @@ from docs.pages import PAGES, ROOT
 
 import fedplan
 from commands import PROGRAM, prototype
-from fedplan.cli import cli
+from fedplan.cli.commands import cli
 
 PROGRAMS = [
     pytest.param("fedplan", cli, "cli.md", id="fedplan"),

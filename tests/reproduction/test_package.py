@@ -42,7 +42,7 @@ def test_its_command_is_an_entry_point_of_fedplan():
 
 
 def test_without_it_fedplan_says_where_the_command_is(fedplan, monkeypatch):
-    monkeypatch.setattr("fedplan.cli.entry_points", lambda **_: EntryPoints())
+    monkeypatch.setattr("fedplan.cli.commands.entry_points", lambda **_: EntryPoints())
     result = fedplan("reproduce", "setup3")
     assert result.code == 2 and "pip install ./reproduction" in result.err
     assert "reproduce" not in fedplan("-h").out

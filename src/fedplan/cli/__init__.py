@@ -3,122 +3,109 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import threading
-from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Any, NoReturn
 
-import click
-
-from fedplan import __version__
-from fedplan.cli.compare import compare
-from fedplan.cli.estimate import estimate
-from fedplan.cli.frontier import frontier
-from fedplan.cli.learn import learn
-from fedplan.cli.output import fail, when_stopped
-from fedplan.cli.plan import plan
-from fedplan.cli.profile import profile
-from fedplan.cli.run import run
-from fedplan.cli.serve import serve
-from fedplan.cli.show import list_, show
-from fedplan.cli.simulate import simulate
-from fedplan.cli.stored import export, plot, report
-from fedplan.cli.sweep import sweep
-from fedplan.errors import FedplanError
-
-_REPRODUCE = (
-    "fedplan reproduce is part of fedplan's repository, not of this installation. In a checkout: "
-    "pip install ./reproduction, or make run, which installs it too."
-)
-
-
-class Commands(click.Group):
-    """fedplan's own commands, and those that other packages have in `fedplan.commands`."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Every name."""
-        return sorted({*super().list_commands(ctx), *entry_points(group="fedplan.commands").names})
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """A command; one of another package is imported when it is asked for."""
-        if (command := super().get_command(ctx, cmd_name)) is not None:
-            return command
-        for found in entry_points(group="fedplan.commands", name=cmd_name):
-            loaded: click.Command = found.load()
-            return loaded
-        if cmd_name == "reproduce":
-            raise click.UsageError(_REPRODUCE)
-        return None
-
-
-@click.group(
-    cls=Commands,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-)
-@click.version_option(__version__, "-V", "--version", prog_name="fedplan")
-def cli() -> None:
-    """Find how many clients per round (K) and local steps (E) train at the lowest cost.
-
-    \b
-    Start here:
-      fedplan run                                 pilots, plan, training, check: a small study
-      fedplan plan --example                      a plan for a built-in fleet
-      fedplan serve                               the same on a page with sliders
-      fedplan profile                             seconds and joules of this device
-      fedplan plan --fleet fleet.csv --pilots pilots.csv --energy-weight 0.3
-      fedplan estimate --pilots pilots.csv --num-clients 100
-      fedplan learn runs.csv                      how many local steps pay, from runs you have
-      fedplan frontier --fleet fleet.csv --ratio 3750 --plot frontier.png
-      fedplan simulate demo --plot demo.png       train a small study, in seconds
-      fedplan sweep demo                          every K x E of a grid, and what each costs
-      fedplan compare demo                        courses of fedplan and of others, on one bill
-      fedplan list                                what has been stored
-      fedplan report demo -o report.html          a study as a page to read and to send
-
-    Results go to standard output, everything else to standard error. Exit codes: 0 done, 1 failed,
-    2 wrong input, 3 no feasible plan, 130 interrupted.
-    """
-
-
-for command in (
-    run, plan, profile, estimate, learn, frontier, simulate, sweep, compare, list_, show, plot,
-    export, report, serve,
-):  # fmt: skip
-    cli.add_command(command)
+if TYPE_CHECKING:
+    import click
 
 
 def main() -> None:
     """Run the command line; every error ends in one clear message and its exit code."""
+    sys.exit(_run())
+
+
+def _run() -> int:
+    """Run a command: its exit code. What it needs is imported where Ctrl-C is expected already."""
     context: click.Context | None = None
     try:
-        # Not cli.main(), which ends a closed pipe with 1 by itself.
-        with cli.make_context("fedplan", sys.argv[1:]) as context:
-            cli.invoke(context)
-        sys.stdout.flush()
-        code = 0
-    except click.exceptions.Exit as stop:
-        code = stop.exit_code
-    except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.format_message(), err=True)
-        code = error.exit_code
-    except (FedplanError, click.ClickException) as error:
-        code = fail(error)
-    except (click.Abort, KeyboardInterrupt):
-        click.echo(when_stopped(context), err=True)
-        code = 130
-        if threading.active_count() > 1:
-            os._exit(code)  # a simulated round cannot be interrupted, and nobody waits for it
+        _listen_to_signals()
+        if not _has_streams():
+            return 1
+        import click
+
+        from fedplan.cli.commands import cli
+        from fedplan.cli.output import fail
+        from fedplan.errors import FedplanError
+
+        try:
+            # Not cli.main(), which ends a closed pipe with 1 by itself.
+            with cli.make_context("fedplan", sys.argv[1:]) as context:
+                cli.invoke(context)
+            sys.stdout.flush()
+        except click.exceptions.Exit as stop:
+            return stop.exit_code
+        except click.exceptions.NoArgsIsHelpError as error:
+            click.echo(error.format_message(), err=True)
+            return error.exit_code
+        except (FedplanError, click.ClickException) as error:
+            return fail(error)
+        except click.Abort:
+            raise KeyboardInterrupt from None
+    except KeyboardInterrupt:
+        return _stopped(context)
     except BrokenPipeError:  # the reader (head, less) has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 0
+        _discard_output()
     except OSError as error:  # standard output itself: a full disk
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        click.echo(f"Error: cannot write the result ({error.strerror}).", err=True)
-        code = 1
+        _discard_output()
+        _say(f"Error: cannot write the result ({error.strerror}).")
+        return 1
     except MemoryError:
-        click.echo(
+        _say(
             "Error: not enough memory. Merge equal devices of a fleet by count, or lower the "
-            "study's num-clients.",
-            err=True,
+            "study's num-clients."
         )
-        code = 1
-    sys.exit(code)
+        return 1
+    return 0
+
+
+def _listen_to_signals() -> None:
+    """End by SIGTERM as by Ctrl-C; what comes while the command ends is not listened to."""
+    if threading.current_thread() is not threading.main_thread():
+        return
+
+    def stop(*_: Any) -> NoReturn:
+        for each in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(each, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+    for each, handler in usual.items():
+        if signal.getsignal(each) is handler:  # else whoever started this wants something else
+            signal.signal(each, stop)
+
+
+def _has_streams() -> bool:
+    """Whether results can be printed; what an encoding lacks is replaced, not an error."""
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115, PTH123  # for the rest of the process
+    if sys.stdout is None:
+        _say("Error: standard output is closed. Send it to /dev/null where nobody reads it.")
+        return False
+    for stream in (sys.stdout, sys.stderr):
+        if (change := getattr(stream, "reconfigure", None)) is not None:
+            change(errors="replace")
+    return True
+
+
+def _stopped(context: click.Context | None) -> int:
+    words = "Stopped."
+    if context is not None:
+        from fedplan.cli.output import when_stopped
+
+        words = when_stopped(context)
+    _say(words)
+    if threading.active_count() > 1:
+        os._exit(130)  # a simulated round cannot be interrupted, and nobody waits for it
+    return 130
+
+
+def _discard_output() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _say(words: str) -> None:
+    sys.stderr.write(f"{words}\n")
+    sys.stderr.flush()

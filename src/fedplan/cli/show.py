@@ -11,7 +11,7 @@ import click
 
 from fedplan.cli.options import store_options
 from fedplan.cli.output import Facts, print_result
-from fedplan.cli.stored import one_stored, open_stored
+from fedplan.cli.stored import one_stored, open_stored, reads_store
 from fedplan.words import Table, flat, in_words, local_time, short, table_of
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ Key = tuple[str, int, int, int, str]
 
 @click.command("list")
 @store_options
+@reads_store
 def list_(store_url: str, output_format: str) -> None:
     """List what is stored: studies, experiments, and how many runs of each.
 
@@ -103,6 +104,7 @@ def _listed(document: dict[str, Any]) -> Iterator[Table | str]:
 @click.argument("name", metavar="NAME")
 @click.option("--runs", "with_runs", is_flag=True, help="List its runs, too.")
 @store_options
+@reads_store
 def show(name: str, with_runs: bool, store_url: str, output_format: str) -> None:
     """Show a study or an experiment: its settings, what was decided, its runs.
 

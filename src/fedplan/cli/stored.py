@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from difflib import get_close_matches
+from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from fedplan.cli.options import Command, stack, store_options
 from fedplan.cli.output import check_file, draw, print_json
-from fedplan.errors import Collector, InputError, InputProblem
+from fedplan.errors import Collector, FedplanError, InputError, InputProblem
 from fedplan.words import short
 
 if TYPE_CHECKING:
@@ -70,6 +71,23 @@ def find_stored(store: Store, name: str, url: str) -> StudyEntry | ExperimentEnt
     )
 
 
+def reads_store(command: Command) -> Command:
+    """A command that shows what is stored, and nothing else: what it cannot show is damaged."""
+
+    @wraps(command)
+    def guarded(*args: Any, store_url: str, **options: Any) -> Any:
+        from fedplan.store.database import UNREADABLE, damaged, path_of
+
+        try:
+            return command(*args, store_url=store_url, **options)
+        except FedplanError:
+            raise
+        except UNREADABLE as error:
+            raise damaged(path_of(store_url), error) from error
+
+    return guarded
+
+
 def _written(help_: str, **default: Any) -> Callable[[Command], Command]:
     """NAME and --output of a command that writes a file, and the options on its store."""
     output = click.option("--output", "-o", metavar="FILE", help=help_, **default)
@@ -85,6 +103,7 @@ def _recall(url: str, name: str, check: Callable[[], None]) -> Recalled:
 
 @click.command()
 @_written("Where to: .png, .svg or .html.", required=True)
+@reads_store
 def plot(name: str, output: str, store_url: str, output_format: str) -> None:
     """Draw a study or a sweep of the store, as far as it got, without training anything.
 
@@ -109,8 +128,20 @@ def plot(name: str, output: str, store_url: str, output_format: str) -> None:
 
 
 @click.command()
-@_written("Where to: .csv, .json or .parquet.", required=True)
-def export(name: str, output: str, store_url: str, output_format: str) -> None:
+@click.argument("name", metavar="NAME", required=False)
+@click.option("--salvage", is_flag=True, help="Copy what a damaged store still has into a new one.")
+@click.option(
+    "--output",
+    "-o",
+    metavar="FILE",
+    required=True,
+    help="Where to: .csv, .json or .parquet; .db with --salvage.",
+)
+@store_options
+@reads_store
+def export(
+    name: str | None, salvage: bool, output: str, store_url: str, output_format: str
+) -> None:
     """Write the runs of a study or an experiment into a file, round by round.
 
     NAME is a study's name (the newest of several), or the beginning of an id that `fedplan list`
@@ -120,9 +151,15 @@ def export(name: str, output: str, store_url: str, output_format: str) -> None:
     Examples:
       fedplan export demo --output demo.csv
       fedplan export 3f2a --output runs.parquet     needs polars: pip install 'fedplan[frames]'
+      fedplan export --salvage --output rescued.db
     """
     from fedplan.store import check_export, export_runs
 
+    if salvage:
+        _salvage(name, output, store_url, output_format)
+        return
+    if name is None:
+        raise click.MissingParameter(param_hint="'NAME'", param_type="argument")
     with one_stored(store_url, name, lambda: check_export(output)) as (store, entry):
         num_runs = export_runs(store, entry, output)
     if output_format == "json":
@@ -131,8 +168,23 @@ def export(name: str, output: str, store_url: str, output_format: str) -> None:
         click.echo(f"Exported: {num_runs:,} runs to {output}")
 
 
+def _salvage(name: str | None, output: str, store_url: str, output_format: str) -> None:
+    from fedplan.store import in_words, salvage
+
+    if name is not None:
+        raise InputError("--salvage copies the whole store. Leave NAME out.")
+    open_stored(store_url).close()
+    saved = salvage(store_url, output)
+    if output_format == "json":
+        tables = {table: {"saved": good, "of": all_} for table, (good, all_) in saved.items()}
+        print_json({"success": True, "output": output, **tables})
+    else:
+        click.echo(f"Saved: {in_words(saved)} to {output}")
+
+
 @click.command()
 @_written("Where to: .html.", default="report.html", show_default=True)
+@reads_store
 def report(name: str, output: str, store_url: str, output_format: str) -> None:
     """Write what a study has come to as a page: one HTML file that works offline and on paper.
 

@@ -7,6 +7,7 @@ comes out, `export.py` the files other programs read.
 from fedplan.store.database import DEFAULT_URL
 from fedplan.store.entries import Entry, ExperimentEntry, RunEntry, StudyEntry, Versions
 from fedplan.store.export import check_export, describe, export_runs
+from fedplan.store.salvage import in_words, salvage
 from fedplan.store.store import Store
 
 __all__ = [
@@ -20,4 +21,6 @@ __all__ = [
     "check_export",
     "describe",
     "export_runs",
+    "in_words",
+    "salvage",
 ]

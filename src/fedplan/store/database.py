@@ -6,6 +6,7 @@ import os
 import sqlite3
 import threading
 import time
+import zlib
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
@@ -16,16 +17,20 @@ from fedplan.store import schema
 DEFAULT_URL = "sqlite:///fedplan.db"
 BUSY_TIMEOUT_S = 60.0
 _SCHEME = "sqlite:///"
+# What reading comes to where a cell does not hold what was stored in it.
+UNREADABLE = (
+    ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, zlib.error,
+)  # fmt: skip
 _LEAST_BYTES = 512  # of an SQLite database
 _REMEDIES = {
     "SQLITE_FULL": "there is no space left. What was saved before is safe: free some space, and "
     "start again.",
     "SQLITE_BUSY": f"another program has kept it locked for {BUSY_TIMEOUT_S:g} s. Wait for that "
     "program, or end it, and start again.",
-    "SQLITE_CORRUPT": "is damaged. Restore a copy; `sqlite3 FILE .recover` saves what is readable.",
     "SQLITE_IOERR": "the disk failed to read or write it. What was saved before is safe: check the "
     "disk and its limits, and start again.",
 }
+_NOT_TEXT = "Could not decode to UTF-8"  # what sqlite3 says of a damaged text
 _WRONG_PLACES = {
     "SQLITE_NOTADB": "is not a fedplan store. Choose another file; this one is as it was.",
     "SQLITE_READONLY": "cannot be written to. Make the file and its folder writable, or choose "
@@ -71,9 +76,24 @@ class Database:
         """A transaction that is kept whole or not at all; on the disk once the block ends."""
         return self._transaction("BEGIN IMMEDIATE")
 
-    def reading(self) -> AbstractContextManager[sqlite3.Connection]:
-        """A view of the store as it is at one moment, whoever writes meanwhile."""
-        return self._transaction("BEGIN")
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """A view of the store as it is at one moment, whoever writes meanwhile.
+
+        What cannot be made of its rows in the block is damage.
+        """
+        with self._transaction("BEGIN") as connection:
+            try:
+                yield connection
+            except OverflowError:
+                raise
+            except UNREADABLE as error:
+                raise _DamageError(error) from error
+
+    @property
+    def bare(self) -> sqlite3.Connection:
+        """The connection itself, without transactions: for one thread alone."""
+        return self._connection
 
     def close(self) -> None:
         """Close the file; what was saved is in it."""
@@ -82,7 +102,7 @@ class Database:
 
     @contextmanager
     def _transaction(self, begin: str) -> Iterator[sqlite3.Connection]:
-        with self._lock, self._translated(), _whole(self._connection, begin):
+        with self._lock, self._translated(), whole(self._connection, begin):
             yield self._connection
 
     def _open_to_write(self) -> sqlite3.Connection:
@@ -105,7 +125,7 @@ class Database:
         """Open what there is; what is not there reads as an empty store, and stays so."""
         connection = self._connect(self._mode_to_read()) if self._size() else _open(":memory:")
         with _closed_on_error(connection):
-            with _whole(connection, "BEGIN"):
+            with whole(connection, "BEGIN"):
                 version = self._check(connection)
             if version < len(schema.MIGRATIONS):
                 # The tables that an older store lacks are made in a copy.
@@ -159,7 +179,7 @@ class Database:
 
     def _migrate(self, connection: sqlite3.Connection) -> None:
         """Bring the tables up to date, whole or not at all."""
-        with _whole(connection, "BEGIN IMMEDIATE"):
+        with whole(connection, "BEGIN IMMEDIATE"):
             version = self._check(connection)
             for migration in schema.MIGRATIONS[version:]:
                 for statement in migration:
@@ -177,8 +197,12 @@ class Database:
             raise self._wrong(f"{_WRONG_PLACES['SQLITE_CANTOPEN']} ({error.strerror})") from error
         except OverflowError as error:
             raise self._wrong("holds whole numbers from -2^63 to 2^63 - 1 alone.") from error
+        except _DamageError as found:
+            raise damaged(self._path, found.error) from found.error
         except sqlite3.Error as error:
             name = getattr(error, "sqlite_errorname", "")
+            if name.startswith("SQLITE_CORRUPT") or _NOT_TEXT in str(error):
+                raise damaged(self._path, error) from error
             for start, message in _WRONG_PLACES.items():
                 if name.startswith(start):
                     raise self._wrong(f"{message} ({error})") from error
@@ -189,12 +213,31 @@ class Database:
         return InputError(InputProblem(source=f"store {self._path}", message=message))
 
 
+class _DamageError(Exception):
+    """An error that reading a row came to."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+def damaged(path: Path, error: Exception) -> FedplanError:
+    """The error of a store that does not hold what was stored: what is left, and how to save it."""
+    from fedplan.store.salvage import survey
+
+    return FedplanError(
+        f"store {path}: is damaged ({type(error).__name__}: {str(error)[:200]}). {survey(path)} "
+        f"Restore a copy, or save what is readable: fedplan export --salvage --store "
+        f"{_SCHEME}{path} --output rescued.db."
+    )
+
+
 def _open(uri: str) -> sqlite3.Connection:
     connection = sqlite3.connect(
         uri,
         uri=True,
         timeout=BUSY_TIMEOUT_S,
-        isolation_level=None,  # transactions begin and end where `_whole` says so
+        isolation_level=None,  # transactions begin and end where `whole` says so
         check_same_thread=False,  # the lock sees to it
     )
     connection.row_factory = sqlite3.Row
@@ -206,7 +249,8 @@ def _may_write(path: Path) -> bool:
 
 
 @contextmanager
-def _whole(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
+def whole(connection: sqlite3.Connection, begin: str) -> Iterator[None]:
+    """A transaction: all of the block is kept, or nothing of it."""
     try:
         connection.execute(begin)
         yield

@@ -10,7 +10,7 @@ import math
 import sys
 import zlib
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +36,14 @@ def _unpack(code: str, blob: bytes) -> list[Any]:
     return numbers.tolist()
 
 
+def _taken(flat: Iterator[Any], size: int) -> tuple[Any, ...]:
+    """The next so many; fewer were never packed."""
+    found = tuple(islice(flat, size))
+    if len(found) != size:
+        raise ValueError(f"{size} numbers were packed, and {len(found)} are left")
+    return found
+
+
 def pack_cohorts(cohorts: Sequence[Sequence[int]]) -> bytes:
     """All cohorts of a run in one blob: of each its size, then its clients.
 
@@ -55,7 +63,7 @@ def pack_cohorts(cohorts: Sequence[Sequence[int]]) -> bytes:
 def unpack_cohorts(blob: bytes) -> list[tuple[int, ...]]:
     """The cohorts that were packed."""
     flat = iter(_unpack("q", blob))
-    return [tuple(islice(flat, size)) for size in flat]
+    return [_taken(flat, size) for size in flat]
 
 
 def pack_shares(shares: Sequence[Sequence[float]], sizes: Sequence[int]) -> bytes:
@@ -77,7 +85,7 @@ def unpack_shares(blob: bytes | None, sizes: Sequence[int]) -> list[tuple[float,
     if blob is None:
         return [()] * len(sizes)
     flat = iter(_unpack("d", blob))
-    found = [tuple(islice(flat, size)) for size in sizes]
+    found = [_taken(flat, size) for size in sizes]
     return [() if each and math.isnan(each[0]) else each for each in found]
 
 

@@ -140,30 +140,29 @@ class Store:
         self, experiment: Mapping[str, Any], course: Identified, seed: int
     ) -> RunRecord | None:
         """The run of a setting, or of a course, as it was saved; None where there is none."""
+        key = fingerprint_of(experiment), key_text(course), int(seed)
         with self._database.reading() as connection:
-            row = connection.execute(
-                _RUNS + _OF_SETTING,
-                (fingerprint_of(experiment), key_text(course), int(seed)),
-            ).fetchone()
+            row = connection.execute(_RUNS + _OF_SETTING, key).fetchone()
             return None if row is None else read_run(connection, row)
 
     def find_runs(self, experiment: Mapping[str, Any]) -> list[RunRecord]:
         """All runs of an experiment, ordered by K, E and seed; those without a K come first."""
+        fingerprint = fingerprint_of(experiment)
         with self._database.reading() as connection:
-            rows = connection.execute(_RUNS + _IN_ORDER, (fingerprint_of(experiment),)).fetchall()
+            rows = connection.execute(_RUNS + _IN_ORDER, (fingerprint,)).fetchall()
             return [read_run(connection, row) for row in rows]
 
     def runs(self, experiment: Mapping[str, Any]) -> list[RunEntry]:
         """All runs of an experiment without their rounds, in the order of `find_runs`."""
+        fingerprint = fingerprint_of(experiment)
         with self._database.reading() as connection:
-            rows = connection.execute(_RUNS + _IN_ORDER, (fingerprint_of(experiment),))
+            rows = connection.execute(_RUNS + _IN_ORDER, (fingerprint,))
             return [run_entry(row) for row in rows]
 
     def experiments(self) -> list[ExperimentEntry]:
         """All experiments, in the order they were first saved in."""
         with self._database.reading() as connection:
-            rows = connection.execute(_EXPERIMENTS).fetchall()
-        return [experiment_entry(row) for row in rows]
+            return [experiment_entry(row) for row in connection.execute(_EXPERIMENTS)]
 
     def save_study(
         self, name: str, configuration: Mapping[str, Any], experiment: Mapping[str, Any]
@@ -193,8 +192,8 @@ class Store:
     def studies(self) -> list[StudyEntry]:
         """All studies, in the order they were first saved in."""
         with self._database.reading() as connection:
-            rows = connection.execute(f"{_STUDIES} ORDER BY studies.id").fetchall()
-        return [study_entry(row) for row in rows]
+            rows = connection.execute(f"{_STUDIES} ORDER BY studies.id")
+            return [study_entry(row) for row in rows]
 
     def save_step(self, study: StudyEntry, name: str, value: Any) -> None:
         """Keep what a study has decided, as JSON; a later value takes the place of an earlier."""
@@ -231,8 +230,8 @@ class Store:
                 "SELECT steps.name, value FROM steps JOIN studies ON studies.id = steps.study "
                 "WHERE fingerprint = ? ORDER BY steps.id",
                 (study.fingerprint,),
-            ).fetchall()
-        return {name: json.loads(value) for name, value in rows}
+            )
+            return {name: json.loads(value) for name, value in rows}
 
 
 def _run_key(

@@ -1,0 +1,72 @@
+"""Terminals that are closed, know no Unicode, or send signals at any moment."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from children import start
+
+FEDPLAN = [sys.executable, "-m", "fedplan.cli"]
+ASCII = {**os.environ, "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+
+
+def test_a_terminal_without_unicode_gets_its_result(tmp_path):
+    words = [*FEDPLAN, "run", "demo", "-q"]
+    done = subprocess.run(words, cwd=tmp_path, env=ASCII, capture_output=True, timeout=120)
+    assert done.returncode == 0 and b"Traceback" not in done.stderr, done.stderr
+    assert done.stdout.isascii() and done.stdout
+
+
+@pytest.mark.parametrize("words", [["-V"], ["plan", "--example"], ["plan"]])
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_closed_streams_are_answered(tmp_path, words, closed):
+    line = " ".join([*FEDPLAN, *words, closed])
+    done = subprocess.run(["sh", "-c", line], cwd=tmp_path, capture_output=True, timeout=60)
+    assert b"Traceback" not in done.stderr, done.stderr
+    if closed == ">&-":
+        assert done.returncode == 1 and b"standard output is closed" in done.stderr
+    elif closed == "2>&-":
+        assert done.returncode == (2 if words == ["plan"] else 0)
+    else:
+        assert done.returncode == 1
+
+
+# Before about 0.05 s it is Python itself that starts, and no program has a say.
+@pytest.mark.parametrize("after_s", [0.15, 0.25, 0.4, 0.7, 1.2, 2.0])
+@pytest.mark.parametrize("which", [[signal.SIGINT], [signal.SIGTERM], [signal.SIGINT] * 2])
+def test_a_signal_at_any_moment_is_answered(tmp_path, after_s, which):
+    process = start(
+        [*FEDPLAN, "sweep", "demo", "-q", "seeds=20"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        seconds=60,
+    )
+    time.sleep(after_s)
+    for each in which:
+        process.send_signal(each)
+        time.sleep(0.02)
+    _, err = process.communicate()
+    if process.returncode in (-signal.SIGINT, -signal.SIGTERM) or "site.py" in err:
+        assert after_s < 0.3, err  # Python had not begun with fedplan on a busy machine
+        return
+    assert process.returncode == 130 and "Traceback" not in err, err
+    assert err.startswith("Stopped.")
+
+
+@pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_says_what_is_kept(tmp_path, which):
+    words = [*FEDPLAN, "sweep", "demo", "-v", "seeds=50"]
+    process = start(words, cwd=tmp_path, stderr=subprocess.PIPE, text=True, seconds=120)
+    while "stored" not in (line := process.stderr.readline()):
+        assert line, "it must store a run"
+    process.send_signal(which)
+    rest = process.stderr.read()
+    assert process.wait() == 130 and "Runs that had ended are kept in sqlite:///fedplan.db" in rest
+    process.stderr.close()
