@@ -10,6 +10,7 @@ import time
 import pytest
 from served import end_server, start_server
 
+HOST = "localhost:evil.com"
 JSON = {"content_type": "application/json"}
 
 
@@ -21,7 +22,15 @@ def is_refused(reply, *statuses):
 
 
 @pytest.mark.parametrize(
-    "host", ["evil.example", "evil.example:8080", "127.0.0.1.evil.example", "", "[::2]:80"]
+    "host",
+    [
+        "evil.example",
+        "evil.example:8080",
+        "127.0.0.1.evil.example",
+        "localhost:evil.com",
+        "",
+        "[::2]:80",
+    ],
 )
 def test_a_foreign_host_is_refused(server, host):
     is_refused(server.ask("GET", "/", Host=host), 421)

@@ -108,12 +108,17 @@ def _serve(
     shelf: Shelf, listener: socket.socket, address: str, token: str | None, *, opens: bool
 ) -> None:
     import uvicorn
+    from uvicorn.protocols.http.h11_impl import H11Protocol
 
+    from fedplan.web.connections import guarded
     from fedplan.web.server import make_app
 
     app = make_app(shelf, token=token)
     config = uvicorn.Config(
         app,
+        http=guarded(H11Protocol),
+        ws="none",
+        h11_max_incomplete_event_size=1 << 16,  # of a request's head
         log_level="warning",
         access_log=False,  # an address may hold the token
         lifespan="off",

@@ -7,6 +7,7 @@ foreign Origin and a foreign content type are refused; the token guards what is 
 from __future__ import annotations
 
 import hmac
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -15,7 +16,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 COOKIE = "fedplan_token"
-_LOOPBACK = {"127.0.0.1", "localhost", "[::1]"}
+_LOOPBACK = re.compile(r"(127\.0\.0\.1|localhost|\[::1\])(:\d{1,5})?")
 _READS, _WRITES = ("GET", "HEAD"), ("POST",)
 _LONGEST_QUERY = 16_384
 # Plotly sets styles by itself; scripts, data and everything else come from this server alone.
@@ -70,7 +71,7 @@ class Guard:
     def _refusal(self, request: Request) -> Response | None:
         method, headers = request.method, request.headers
         host = headers.get("host", "")
-        if self._token is None and not {host, host.rpartition(":")[0]} & _LOOPBACK:
+        if self._token is None and not _LOOPBACK.fullmatch(host):
             return _refused(421, f"this server is for 127.0.0.1 and localhost, not {host[:80]!r}.")
         if method not in (*_READS, *_WRITES):
             return _refused(405, f"{method[:20]} is not a way to ask. Use GET or POST.")
