@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from fedplan.participation import Weighted as Weighted
     from fedplan.participation import uniform as uniform
     from fedplan.planning.frontier import compute_frontier as compute_frontier
-    from fedplan.planning.making import make_plan as make_plan
+    from fedplan.planning.planner import make_plan as make_plan
     from fedplan.planning.predict import predict as predict
     from fedplan.planning.sensitivity import sensitivity as sensitivity
     from fedplan.planning.surface import cost_surface as cost_surface
@@ -69,7 +69,7 @@ __getattr__, __dir__, __all__ = lazy_names(
         "figures.plots": "plot_convergence plot_costs plot_fit plot_frontier plot_plan",
         "participation": "Shuffled Turns Uniform Weighted uniform",
         "planning.frontier": "compute_frontier",
-        "planning.making": "make_plan",
+        "planning.planner": "make_plan",
         "planning.predict": "predict",
         "planning.sensitivity": "sensitivity",
         "planning.surface": "cost_surface",

@@ -96,7 +96,7 @@ def learn(
 
 def _plan(request: Request, learnt: Learnt) -> Plan:
     from fedplan.convergence.saturation import Saturation
-    from fedplan.planning.making import make_plan
+    from fedplan.planning.planner import make_plan
 
     return make_plan(request.problem, Saturation.within(*learnt.interval), participation="turns")
 

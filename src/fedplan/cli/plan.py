@@ -63,7 +63,7 @@ def plan(output_format: str, plot: str | None, **options: Any) -> None:
           --deadline-s 3600 --max-clients-per-round 50 --format json
     """
     from fedplan.convergence.saturation import Saturation
-    from fedplan.planning.making import make_plan
+    from fedplan.planning.planner import make_plan
     from fedplan.planning.plans import beside_turns
 
     request = read_request(options, plot)

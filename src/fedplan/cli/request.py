@@ -193,8 +193,7 @@ class _Reader(Collector):
     ) -> None:
         """Note what does not go with what."""
         from fedplan.convergence.bound import Bound
-        from fedplan.planning.making import law_problems
-        from fedplan.planning.sampling import method_problems
+        from fedplan.planning.planner import law_problems, method_problems
         from fedplan.planning.steps import steps_range
 
         options, has_bound = self._options, self._has_bound

@@ -135,18 +135,14 @@ def suggest_pilot(pilots: Sequence[Pilot], num_clients: int) -> tuple[int, int]:
         reference = np.array(
             [float(fit.iterations.mean()), fit.iterations.mean() / np.mean(steps**2), 0]
         )
+    k, e = (axis.ravel() for axis in np.meshgrid(k_grid, e_grid, indexing="ij"))
+    rows = np.stack([np.ones(e.size), e**2, e**2 * sampling_variance(k, num_clients)], axis=1)
+    rows /= np.maximum(rows @ reference, 1e-300)[:, np.newaxis]
     information = fit.columns.T @ fit.columns
-    best, choice = -math.inf, (1, 1)
-    for k in k_grid:
-        for e in e_grid:
-            row = np.array([1.0, e**2, e**2 * float(sampling_variance(k, num_clients))])
-            row /= max(float(row @ reference), 1e-300)
-            _, gained = np.linalg.slogdet(
-                information + np.outer(row, row) + 1e-9 * np.diag(np.diag(information) + 1e-300)
-            )
-            if gained > best:
-                best, choice = float(gained), (int(k), int(e))
-    return choice
+    information += 1e-9 * np.diag(np.diag(information) + 1e-300)
+    _, gained = np.linalg.slogdet(information + rows[:, :, np.newaxis] * rows[:, np.newaxis, :])
+    best = int(np.argmax(gained))
+    return int(k[best]), int(e[best])
 
 
 def _condition(columns: FloatArray) -> float:

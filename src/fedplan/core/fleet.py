@@ -63,8 +63,8 @@ class Fleet:
     samples: FloatArray
     count: IntArray
     device: tuple[str, ...] | None
-    # The rankings that `rankings.remembering` keeps; None of any other fleet.
-    memory: Any = field(init=False)
+    # The rankings that `rankings.with_cache` keeps; None of any other fleet.
+    cache: Any = field(init=False)
     # Every formula needs these, and a million devices take a while.
     _num_clients: int = field(init=False)
     _means: dict[str, float] = field(init=False)
@@ -97,7 +97,7 @@ class Fleet:
             owned.flags.writeable = False
             object.__setattr__(self, name, owned)
         object.__setattr__(self, "device", None if device is None else tuple(device))
-        object.__setattr__(self, "memory", None)
+        object.__setattr__(self, "cache", None)
         object.__setattr__(self, "_num_clients", int(self.count.sum()))
         weights = None if self.is_ungrouped else self.count
         means = {

@@ -2,8 +2,8 @@
 
 Who is slowest depends on the devices alone, not on the bound, the prices or the limits, and how
 likely each rank is to be the slowest on the number of devices alone. So a plan, which asks often,
-gives its fleet a memory, and whoever plans for one fleet again and again, as the explorer does,
-one that lasts; every function then answers the same, sooner.
+gives its fleet a cache, and whoever plans for one fleet again and again, as the explorer does, one
+that lasts; every function then answers the same, sooner.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ import numpy as np
 from fedplan.core.fleet import Fleet, FloatArray, IntArray
 from fedplan.participation.slowest import SlowestClient, chances_of_ranks
 
-_SHARE_OF_CHANCES = 0.25  # of a memory's bytes; the rest is for rankings
-_MOST_LINES = 1 << 18  # of all E together: some tens of megabytes
+_SHARE_OF_CHANCES = 0.25  # of a cache's bytes; the rest is for rankings
+_MOST_LINES_BYTES = 1 << 24  # of all E together
 _FEW = 512  # devices whose rounds are worked out for every K at once
 
 T = TypeVar("T")
 
 
-class Kept(Generic[T]):
+class Cache(Generic[T]):
     """Values by key within some bytes, the least recently used forgotten first; for any threads."""
 
     def __init__(self, max_bytes: float, size: Callable[[T], int]) -> None:
@@ -53,22 +53,21 @@ class Kept(Generic[T]):
             return value
 
 
-class RankingMemory:
+class RankingCache:
     """The rankings of one fleet and what was read off them."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
         rankings = (1 - _SHARE_OF_CHANCES) * max_bytes
-        self._rankings = Kept[SlowestClient](rankings, lambda slowest: slowest.num_bytes)
-        self._chances = Kept[FloatArray](max_bytes - rankings, lambda chances: chances.nbytes)
-        # Seconds of a step and of communication of the slowest at each E: of some K, or of all.
-        self._lines = Kept[dict[int, FloatArray]](_MOST_LINES, len)
-        self._all_lines = Kept[FloatArray](_MOST_LINES, lambda lines: lines.shape[1])
+        self._rankings = Cache[SlowestClient](rankings, lambda slowest: slowest.num_bytes)
+        self._chances = Cache[FloatArray](max_bytes - rankings, lambda chances: chances.nbytes)
+        # At each E some K, which rise, and the slowest's seconds of a step and of communication.
+        self._lines = Cache[FloatArray](_MOST_LINES_BYTES, lambda lines: lines.nbytes)
         self._all_chances: FloatArray | None = None  # of few devices; rank x K
 
-    def __reduce__(self) -> tuple[type[RankingMemory], tuple[int]]:
-        """In another process a memory begins empty: ranking is quicker than sending."""
-        return RankingMemory, (self._max_bytes,)
+    def __reduce__(self) -> tuple[type[RankingCache], tuple[int]]:
+        """In another process a cache begins empty: ranking is quicker than sending."""
+        return RankingCache, (self._max_bytes,)
 
     @property
     def num_bytes(self) -> int:
@@ -87,62 +86,65 @@ class RankingMemory:
 
     def lines(self, fleet: Fleet, local_steps: float, ks: IntArray) -> FloatArray:
         """Seconds of a step and of communication of the slowest client at this E; 2 x K."""
-        if len(fleet) <= _FEW and fleet.is_ungrouped:  # every K is as soon known as one
-            every = self._all_lines.find(local_steps)
-            if every is None:
-                every = self.rank(fleet, local_steps, 1).weighed(self._chances_of_few(len(fleet)))
-                self._all_lines.keep(local_steps, every)
-            return every[:, ks - 1]
-        known = self._lines.find(local_steps) or {}
-        if new := sorted(set(ks.tolist()).difference(known)):
-            slowest = self.rank(fleet, local_steps, new[0])
-            read = np.stack(slowest.step_and_comm_s(new), axis=1)
-            known = self._lines.keep(local_steps, known | dict(zip(new, read, strict=True)))
-        return np.array([known[k] for k in ks.tolist()]).T
+        known = self._lines.find(local_steps)
+        if known is None:
+            # Of few devices every K is as soon known as one.
+            few = len(fleet) <= _FEW and fleet.is_ungrouped
+            known = self._every_line(fleet, local_steps) if few else np.empty((3, 0))
+            self._lines.keep(local_steps, known)
+        places = np.searchsorted(known[0], ks)
+        if not known.size or (known[0].take(places, mode="clip") != ks).any():
+            new = np.setdiff1d(ks, known[0])
+            read = self.rank(fleet, local_steps, int(new[0])).step_and_comm_s(new)
+            known = np.concatenate([known, [new, *read]], axis=1)
+            known = self._lines.keep(local_steps, known[:, np.argsort(known[0])])
+            places = np.searchsorted(known[0], ks)
+        return known[1:, places]
 
-    def _chances_of_few(self, num_clients: int) -> FloatArray:
+    def _every_line(self, fleet: Fleet, local_steps: float) -> FloatArray:
+        ks = np.arange(1, len(fleet) + 1)
         if self._all_chances is None:
-            every = np.zeros((num_clients, num_clients))
-            for k in range(1, num_clients + 1):
-                chances = chances_of_ranks(num_clients, k)
-                every[: chances.size, k - 1] = chances
+            every = np.zeros((ks.size, ks.size))
+            for column, k in zip(every.T, ks.tolist(), strict=True):
+                chances = chances_of_ranks(len(fleet), k)
+                column[: chances.size] = chances
             self._all_chances = every
-        return self._all_chances
+        return np.vstack([ks, self.rank(fleet, local_steps, 1).weighed(self._all_chances)])
 
 
-def _chances(kept: Kept[FloatArray], num_clients: int, clients_per_round: int) -> FloatArray:
-    """`chances_of_ranks`, remembered; no method, or rankings would hold the memory they are in."""
+def _chances(kept: Cache[FloatArray], num_clients: int, clients_per_round: int) -> FloatArray:
+    """`chances_of_ranks`, kept; no method, or rankings would hold the cache they are in."""
     known = kept.find(clients_per_round)
     if known is not None:
         return known
     return kept.keep(clients_per_round, chances_of_ranks(num_clients, clients_per_round))
 
 
-def remembering(fleet: Fleet, max_bytes: int = 1 << 27) -> Fleet:
-    """The same fleet with a memory of this size for its rankings; the one it has stays.
+def with_cache(fleet: Fleet, max_bytes: int = 1 << 27) -> Fleet:
+    """The same fleet with a cache of this size for its rankings; the one it has stays.
 
-    >>> fleet = remembering(Fleet(step_time_s=[1.0, 2.0, 3.0], comm_time_s=[0.0, 5.0, 1.0]))
+    >>> fleet = with_cache(Fleet(step_time_s=[1.0, 2.0, 3.0], comm_time_s=[0.0, 5.0, 1.0]))
     >>> rank(fleet, 1) is rank(fleet, 1)
     True
     """
-    if fleet.memory is not None:
+    if fleet.cache is not None:
         return fleet
     twin = copy(fleet)
-    object.__setattr__(twin, "memory", RankingMemory(max_bytes))
+    object.__setattr__(twin, "cache", RankingCache(max_bytes))
     return twin
 
 
 def rank(fleet: Fleet, local_steps: float, min_clients_per_round: int = 1) -> SlowestClient:
-    """Whoever is slowest at this E, for K from the smallest one on; remembered where it can be.
+    """Whoever is slowest at this E, for K from the smallest one on; from the cache if there is one.
 
     >>> fleet = Fleet(step_time_s=[1.0, 2.0, 3.0], comm_time_s=[0.0, 5.0, 1.0])
     >>> rank(fleet, 1).round_time_s([3]).tolist()
     [7.0]
     """
-    if fleet.memory is None:
+    if fleet.cache is None:
         return SlowestClient(fleet, local_steps, min_clients_per_round)
-    memory: RankingMemory = fleet.memory
-    return memory.rank(fleet, local_steps, min_clients_per_round)
+    cache: RankingCache = fleet.cache
+    return cache.rank(fleet, local_steps, min_clients_per_round)
 
 
 def step_and_comm_s(fleet: Fleet, clients_per_round: IntArray, local_steps: float) -> FloatArray:
@@ -152,16 +154,16 @@ def step_and_comm_s(fleet: Fleet, clients_per_round: IntArray, local_steps: floa
     >>> step_and_comm_s(fleet, np.array([3]), 1).tolist()
     [[2.0], [5.0]]
     """
-    if fleet.memory is None:
+    if fleet.cache is None:
         slowest = SlowestClient(fleet, local_steps, int(clients_per_round.min()))
         return np.stack(slowest.step_and_comm_s(clients_per_round))
-    memory: RankingMemory = fleet.memory
-    return memory.lines(fleet, local_steps, clients_per_round)
+    cache: RankingCache = fleet.cache
+    return cache.lines(fleet, local_steps, clients_per_round)
 
 
 def round_times_s(fleet: Fleet, clients_per_round: IntArray, local_steps: IntArray) -> FloatArray:
     """Expected seconds of a round, exact stragglers; one row a K, one column an E."""
-    fleet = remembering(fleet)  # the chances of ranks are the same at every E
+    fleet = with_cache(fleet)  # the chances of ranks are the same at every E
     columns = []
     for e in local_steps.tolist():
         step_s, comm_s = step_and_comm_s(fleet, clients_per_round, e)

@@ -44,7 +44,7 @@ class SlowestClient:
 
     `min_clients_per_round` is the smallest K that will be asked for; the larger it is, the fewer
     of the fastest devices can ever be the slowest of a sample, and they are not even ranked.
-    `chances` may remember `chances_of_ranks`, which are the same whoever the devices are.
+    `chances` may keep `chances_of_ranks`, which are the same whoever the devices are.
 
     >>> fleet = Fleet(step_time_s=[1.0, 2.0, 3.0], comm_time_s=[0.0, 5.0, 1.0])
     >>> SlowestClient(fleet, local_steps=1).round_time_s([1, 2, 3]).round(4).tolist()

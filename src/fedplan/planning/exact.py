@@ -26,7 +26,7 @@ from fedplan.convergence.bound import Bound, drift
 from fedplan.core.constraints import LIMIT_SLACK
 from fedplan.core.fleet import Fleet, FloatArray, IntArray
 from fedplan.core.problem import Problem
-from fedplan.participation.rankings import remembering, step_and_comm_s
+from fedplan.participation.rankings import step_and_comm_s, with_cache
 from fedplan.planning.steps import (
     best_integer_steps,
     cost_line,
@@ -58,8 +58,8 @@ class Optimum:
 def minimise(problem: Problem, bound: Bound, *, target_gap: float = 1.0) -> Optimum | None:
     """The cheapest integer (K, E) of all; None where none meets the constraints.
 
-    Ranking the devices at the E that are looked at is most of the work: a fleet that remembers
-    it (`rankings.remembering`) has the next problem solved sooner.
+    Ranking the devices at the E that are looked at is most of the work: with a cache of
+    it (`rankings.with_cache`) the next problem is solved sooner.
 
     >>> problem = Problem(fleet=Fleet(step_time_s=[0.1, 0.2, 0.4], comm_time_s=2.0))
     >>> best = minimise(problem, Bound(a0=1000.0, b0=1.0))
@@ -96,7 +96,7 @@ class _Search:
     """The search, with every total in units of a target gap of 1."""
 
     def __init__(self, problem: Problem, bound: Bound, target_gap: float) -> None:
-        fleet, constraints = remembering(problem.fleet), problem.limits
+        fleet, constraints = with_cache(problem.fleet), problem.limits
         self.problem, self.fleet, self.bound = problem, fleet, bound
         self.limit_scale = target_gap * (1 + LIMIT_SLACK)
         self.steps_range = steps_range(constraints, bound)

@@ -1,6 +1,6 @@
 """Plans by any law: the cheapest setting, why it is that, and what other ways to train would cost.
 
-`sampling.py` adds what only uniform sampling with a bound has: a proof, the paper's method, and
+`planner.py` adds what only uniform sampling with a bound has: a proof, the paper's method, and
 the least regret over what pilots leave open.
 """
 
@@ -22,7 +22,7 @@ from fedplan.core.problem import Problem
 from fedplan.core.setting import Prediction, Setting
 from fedplan.errors import InputError
 from fedplan.participation import Turns, Uniform, uniform
-from fedplan.participation.rankings import remembering
+from fedplan.participation.rankings import with_cache
 from fedplan.planning.by_law import AnyChoice, least_by_law, plan_by_law
 from fedplan.planning.explain import explain_infeasible, explain_plan
 from fedplan.planning.predict import price_setting
@@ -74,7 +74,7 @@ class Case(Generic[Known]):
         piloted: Piloted | None = None,
     ) -> None:
         self.given = problem.limits  # `limits` may have others, of the pilots
-        fleet = remembering(problem.fleet)  # every question of a plan ranks the same devices
+        fleet = with_cache(problem.fleet)  # every question of a plan ranks the same devices
         self.limits = limits or problem.limits
         self.problem = replace(problem, fleet=fleet, limits=self.limits)
         self.convergence, self.law, self.target_gap = convergence, law, target_gap

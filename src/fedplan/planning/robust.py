@@ -19,7 +19,7 @@ from fedplan.core.fleet import Fleet, FloatArray, IntArray
 from fedplan.core.problem import Problem
 from fedplan.core.setting import Prediction
 from fedplan.participation import uniform
-from fedplan.participation.rankings import remembering, round_times_s
+from fedplan.participation.rankings import round_times_s, with_cache
 from fedplan.participation.uniform import round_energy_j
 from fedplan.planning.exact import Optimum, minimise
 from fedplan.planning.predict import price_setting
@@ -64,7 +64,7 @@ def _asked(
     problem: Problem, bounds: Sequence[Bound], target_gap: float, quantile: float
 ) -> tuple[Case, tuple[int, int], tuple[int, int]]:
     """The case, and its ranges of K and E."""
-    problem = replace(problem, fleet=remembering(problem.fleet))
+    problem = replace(problem, fleet=with_cache(problem.fleet))
     return (
         Case(problem, bounds, target_gap, quantile),
         problem.limits.clients_range(len(problem.fleet)),

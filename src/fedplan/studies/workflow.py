@@ -24,7 +24,7 @@ from fedplan.course import Online
 from fedplan.course.live import Live
 from fedplan.errors import InputError
 from fedplan.participation import LAWS, Turns, uniform
-from fedplan.planning.making import make_plan
+from fedplan.planning.planner import make_plan
 from fedplan.simulation import Job
 from fedplan.store import Store, StudyEntry
 from fedplan.studies.archive import Archive, Engine, Progress

@@ -16,7 +16,7 @@ from fedplan.figures.plan import PAPER
 from fedplan.figures.style import group_colours
 from fedplan.participation import uniform
 from fedplan.planning.explain import how_sure, is_guess, whole_message
-from fedplan.planning.making import make_plan
+from fedplan.planning.planner import make_plan
 from fedplan.planning.plans import BEST_UNIFORM, TURNS, beside_turns
 from fedplan.planning.predict import predict, price_setting
 from fedplan.planning.sensitivity import WhatIf, sensitivity

@@ -28,7 +28,7 @@ from starlette.routing import Route
 from fedplan.csvfile import Upload
 from fedplan.errors import FedplanError, InputError
 from fedplan.figures.save import plotly_script
-from fedplan.participation.rankings import Kept
+from fedplan.participation.rankings import Cache
 from fedplan.strictjson import to_json
 from fedplan.tables import write_rows
 from fedplan.web import runs
@@ -87,7 +87,7 @@ class _Explorer:
         # interpreter. What takes long, or waits for the disk, does not hold up the rest.
         self._quick, self._slow = Helpers(), asyncio.Semaphore(1)
         self._waiting = 0
-        self._answers: Kept[bytes] = cache(_KEPT_ANSWERS, _KEPT_BYTES, len)
+        self._answers: Cache[bytes] = cache(_KEPT_ANSWERS, _KEPT_BYTES, len)
         self._page, self._files = _load_files()
 
     def warm_up(self) -> None:

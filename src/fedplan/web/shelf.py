@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from fedplan.csvfile import Upload
 from fedplan.errors import InputError
-from fedplan.participation.rankings import Kept, remembering
+from fedplan.participation.rankings import Cache, with_cache
 from fedplan.tables import read_fleet, read_pilots
 from fedplan.web.question import Convergence, Devices
 
@@ -24,12 +24,12 @@ _QUICK = 5_000  # entries of a fleet that is planned for in some hundredths of a
 T = TypeVar("T")
 
 
-def cache(most: int, most_size: int, size: Callable[[T], int]) -> Kept[T]:
+def cache(most: int, most_size: int, size: Callable[[T], int]) -> Cache[T]:
     """A cache of so many values of this size together; one alone may be larger."""
-    return Kept(most_size, lambda value: min(max(size(value), most_size // most), most_size))
+    return Cache(most_size, lambda value: min(max(size(value), most_size // most), most_size))
 
 
-def devices_cache() -> Kept[Devices]:
+def devices_cache() -> Cache[Devices]:
     """A cache of devices."""
     return cache(_MOST_FLEETS, _MOST_ENTRIES, lambda devices: devices.fleet.count.size)
 
@@ -45,17 +45,17 @@ class Shelf:
         self, store: str, devices: Devices | None = None, convergence: Convergence | None = None
     ) -> None:
         self.store = store
-        self.devices = _with_memory(devices or Devices.of_example())
+        self.devices = _with_cache(devices or Devices.of_example())
         self.convergence = convergence or Convergence.of_example()
         self._devices = devices_cache()
-        self._pilots: Kept[Convergence] = cache(
+        self._pilots: Cache[Convergence] = cache(
             _MOST_FILES, _MOST_PILOTS, lambda known: known.num_pilots
         )
 
     def add_fleet(self, upload: Upload) -> tuple[str, Devices]:
         """Read an uploaded fleet.csv, and say under which id it is kept."""
         devices, id_ = Devices.of_file(upload.name, read_fleet(upload)), _id_of(upload)
-        return id_, self._devices.keep(id_, _with_memory(devices))
+        return id_, self._devices.keep(id_, _with_cache(devices))
 
     def add_pilots(self, upload: Upload) -> tuple[str, Convergence]:
         """Read an uploaded pilots.csv, and say under which id it is kept."""
@@ -74,7 +74,7 @@ class Shelf:
 
     def drawn(self, key: object, draw: Callable[[], Devices]) -> Devices:
         """A drawn fleet; drawn again only where it was forgotten."""
-        return self._devices.find(key) or self._devices.keep(key, _with_memory(draw()))
+        return self._devices.find(key) or self._devices.keep(key, _with_cache(draw()))
 
     def is_large(self, state: Mapping[str, Any]) -> bool:
         """Whether planning for this state's fleet takes long; of a wrong state, no matter what."""
@@ -92,11 +92,11 @@ def _still_here(found: T | None, what: str) -> T:
     return found
 
 
-def _with_memory(devices: Devices) -> Devices:
+def _with_cache(devices: Devices) -> Devices:
     entries = devices.fleet.count.size
     size = min(_RANKINGS * _BYTES_PER_ENTRY * max(entries, 10_000), _MOST_BYTES)
     # The summary sorts the whole fleet, which would be felt at every move of a slider.
-    return replace(devices, fleet=remembering(devices.fleet, size), summary=devices.fleet.summary())
+    return replace(devices, fleet=with_cache(devices.fleet, size), summary=devices.fleet.summary())
 
 
 def _id_of(upload: Upload) -> str:
