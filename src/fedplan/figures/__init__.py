@@ -13,14 +13,12 @@ Importing this package imports neither matplotlib nor plotly: drawing does.
 
 from __future__ import annotations
 
-from fedplan.figures.convergence import convergence_data
 from fedplan.figures.fit import fit_figure_data, learnt_figure_data
 from fedplan.figures.frontier import frontier_figure_data
-from fedplan.figures.losses import run_figure_data
+from fedplan.figures.losses import convergence_data, run_figure_data
 from fedplan.figures.plan import plan_figure_data
 from fedplan.figures.save import SUFFIXES, check_path, draw_print, draw_screen, save_figure
 from fedplan.figures.spec import Figure, Panel, alone
-from fedplan.figures.study import study_figure_data
 from fedplan.figures.sweep import sweep_figure_data
 from fedplan.figures.turns import TurnBill, plan_turns_data, turns_figure_data
 
@@ -41,7 +39,6 @@ __all__ = [
     "plan_turns_data",
     "run_figure_data",
     "save_figure",
-    "study_figure_data",
     "sweep_figure_data",
     "turns_figure_data",
 ]

@@ -59,14 +59,6 @@ def fit_figure_data(pilots: Sequence[Pilot], estimate: Estimate, num_clients: in
     """Data of the fit figure; `estimate` is that of these pilots in a fleet of `num_clients`.
 
     Without a fit there are the pilots alone.
-
-    >>> from fedplan import Pilot, estimate_bound
-    >>> runs = [(3, 30, 40, 70), (20, 20, 60, 98), (20, 45, 40, 66), (3, 70, 30, 62)]
-    >>> pilots = [Pilot(clients_per_round=k, local_steps=e, upper_loss=1.5, lower_loss=1.3,
-    ...     rounds_to_upper=a, rounds_to_lower=b) for k, e, a, b in runs]
-    >>> data = fit_figure_data(pilots, estimate_bound(pilots, 100), 100)
-    >>> [panel.title for panel in data.panels]
-    ['Pilots, fit, and all plausible fits (bands)', '90% intervals']
     """
     if not pilots:
         raise InputError("a fit needs pilots to draw, but got none.")

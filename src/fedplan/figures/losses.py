@@ -1,7 +1,8 @@
-"""Losses of runs over rounds, seconds, joules or cost: their figures, and what others share."""
+"""Losses and accuracy of runs over rounds, seconds, joules or cost, one by one or on average."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -10,8 +11,9 @@ import numpy as np
 
 from fedplan.errors import InputError
 from fedplan.figures.axes import Axis, bar_axis, fit_axis
+from fedplan.figures.lines import known, line_with_spread, lines_figure
 from fedplan.figures.spec import Figure, Line, Panel, Part, Points, interval, rule, spot
-from fedplan.figures.style import BLUE, INK, ORANGE, PALE, VERMILLION, Look, run_looks
+from fedplan.figures.style import BLUE, INK, ORANGE, PALE, VERMILLION, Look, line_looks, run_looks
 from fedplan.words import NO_UNIT, Unit, energy_unit, time_unit
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     Curve = tuple[FloatArray, FloatArray]
 
 _MOST_POINTS = 1000  # of a line; more cannot be told apart
+_MEAN_POINTS = 400  # of a line that is a mean
 _LEAST_FOR_A_MEDIAN = 3
 _WIDTHS = {1: 7.0, 2: 9.5, 3: 12.5}  # inches of a run figure, by the number of panels
 _FURTHEST = 2.0  # times what was paid: how far what was foretold may stretch the axis
@@ -246,3 +249,64 @@ def _median(runs: Sequence[RunRecord], curves: Sequence[Curve], over: Over) -> l
         return []
     x, y = grid[reached], middle[reached]
     return [Line(x=x, y=y, name="median", width=2.4, layer=3, hover="median: {y}")]
+
+
+def sound_runs(runs: Sequence[RunRecord]) -> list[RunRecord]:
+    """Those that have a loss to show: all that did not diverge."""
+    return [run for run in runs if run.status != "diverged" and run.final_loss is not None]
+
+
+def convergence_data(
+    runs: Sequence[RunRecord], *, title: str, target_loss: float | None = None, note: str = ""
+) -> Figure:
+    """Data of the figure: the mean of each (K, E) over its seeds, and one standard deviation.
+
+    Runs that diverged are left out. A run that has ended keeps its last value, and a line ends
+    where half of its runs have. Accuracy and seconds have panels where the runs have any.
+    """
+    sound = sound_runs(runs)
+    if not sound:
+        raise InputError("a figure of convergence needs a run with a loss, but got none.")
+    overs = [ROUND, TIME] if any(run.time_s for run in sound) else [ROUND]
+    panels = [_mean_panel(sound, "training loss", loss_of, over, target_loss) for over in overs]
+    if any(record.accuracy is not None for run in sound for record in run.rounds):
+        panels += [_mean_panel(sound, "accuracy", lambda r: r.accuracy, over) for over in overs]
+    return lines_figure(title, panels, len(overs), note)
+
+
+def _mean_panel(
+    runs: Sequence[RunRecord],
+    label: str,
+    value: Value,
+    over: Over,
+    target_loss: float | None = None,
+) -> Panel:
+    groups: dict[str, list[Curve]] = {}
+    for run in runs:
+        if (curve := over.curve(run, value))[0].size:
+            groups.setdefault(run.label, []).append(curve)
+    curves = dict(sorted(groups.items(), key=lambda item: _by_number(item[0])))
+    looks = line_looks([*curves])
+    lines = [_mean(name, looks[name], found, over) for name, found in curves.items()]
+    xs, ys = known(lines)
+    x, is_loss = over.axis(max(xs)), label == "training loss"
+    target = [] if target_loss is None else [rule(x, target_loss, f"target {target_loss:g}")]
+    ys += [] if target_loss is None else [target_loss]
+    return Panel(
+        x=x,
+        # A band may reach below 0, where a logarithmic axis has no place for it.
+        y=fit_axis(label, NO_UNIT, [y for y in ys if y > 0] if is_loss else ys, log=is_loss),
+        parts=(*lines, *target),
+    )
+
+
+def _mean(name: str, look: Look, curves: Sequence[Curve], over: Over) -> Line:
+    grid = grid_of(curves, over, _MEAN_POINTS)
+    values = np.stack([np.interp(grid, at, seen) for at, seen in curves])
+    around = values.std(axis=0, ddof=1) if len(curves) > 1 else None
+    return line_with_spread(name, look, grid, values.mean(axis=0), around, "band")
+
+
+def _by_number(label: str) -> tuple[tuple[int, ...], str]:
+    """Labels by the numbers in them, as a reader would order them."""
+    return tuple(int(word.replace(",", "")) for word in re.findall(r"[\d,]*\d", label)), label

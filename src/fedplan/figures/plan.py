@@ -36,13 +36,6 @@ def plan_figure_data(
     Every setting is priced with exact stragglers and the full bound, the paper's choice too.
     relative : whether seconds and joules are relative, or the words for what they are for; those
         from an estimate are for the pilots' descent.
-
-    >>> from fedplan import Bound, Fleet, Objective, Problem, make_plan
-    >>> fleet = Fleet(step_time_s=[0.1, 0.2, 0.4], comm_time_s=2.0, step_energy_j=0.5)
-    >>> bound = Bound(a0=1000.0, b0=1.0, c0=10.0)
-    >>> problem = Problem(fleet=fleet, objective=Objective.weighted(0.2))
-    >>> plan_figure_data(make_plan(problem, bound), problem, bound).title
-    '1 of 3 clients per round, 6 local steps: 13.2 min, 698 J'
     """
     if isinstance(bound, Estimate):
         relative = relative or DESCENT

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from fedplan.errors import InputError
-from fedplan.figures.convergence import convergence_data
 from fedplan.figures.fit import fit_figure_data
 from fedplan.figures.frontier import frontier_figure_data
+from fedplan.figures.losses import convergence_data
 from fedplan.figures.plan import plan_figure_data
 from fedplan.figures.save import draw_print, draw_screen
 from fedplan.figures.spec import Figure

@@ -59,10 +59,7 @@ def check_path(path: str | os.PathLike[str]) -> None:
 
 
 def still_image(data: Figure) -> str:
-    """The figure for print as the address of an image that holds it all: an SVG.
-
-    The figure's title and note are left out: a page has them in words.
-    """
+    """The figure for print as the address of an image that holds it all: an SVG."""
     drawn = _printed(_bare(data), ".svg")
     return f"data:image/svg+xml;base64,{base64.b64encode(drawn).decode()}"
 
@@ -74,12 +71,8 @@ def screen_json(data: Figure) -> str:
 
 
 def page_figure(data: Figure) -> dict[str, Any]:
-    """The figure for the screen as lists and numbers, for a page with many that has plotly.js.
-
-    Panels have no titles: the page has them in words.
-    """
-    rows = tuple(tuple(replace(panel, title="") for panel in row) for row in data.rows)
-    return traces_and_layout(replace(data, title="", note="", rows=rows), compact=True)
+    """The figure for the screen as lists and numbers, for a page with many that has plotly.js."""
+    return traces_and_layout(_bare(data), compact=True)
 
 
 def plotly_script() -> Path:
@@ -114,7 +107,6 @@ def _html(data: Figure) -> bytes:
 
 
 def _bare(data: Figure) -> Figure:
-    rows = data.rows
-    if len(data.panels) == 1:  # then its title is the figure's
-        rows = ((replace(data.panels[0], title=""),),)
+    """Without titles and note: a page has them in words."""
+    rows = tuple(tuple(replace(panel, title="") for panel in row) for row in data.rows)
     return replace(data, title="", note="", rows=rows)

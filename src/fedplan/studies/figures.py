@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 
+import numpy as np
+
+from fedplan.core.objective import Objective
+from fedplan.core.records import RunRecord
 from fedplan.errors import InputError
 from fedplan.figures import (
     Figure,
+    Panel,
     TurnBill,
     convergence_data,
-    study_figure_data,
     sweep_figure_data,
+    turns_figure_data,
 )
+from fedplan.figures.axes import count_axis
+from fedplan.figures.losses import ROUND, changes, loss_panel, over_cost, seed_lines
+from fedplan.figures.spec import Line
+from fedplan.figures.style import BLUE, PALE
 from fedplan.figures.turns import MOST_ROUNDS, bill_panels
 from fedplan.participation import Turns
 from fedplan.studies.compare import Comparison
@@ -29,24 +40,91 @@ def has_losses(outcome: Outcome) -> bool:
 
 def outcome_figure(experiment: Experiment, outcome: Outcome) -> Figure:
     """Losses, decisions, who trains when and the bill, as far as the study got."""
-    if experiment.stop.target_loss is None:
+    target, objective = experiment.stop.target_loss, experiment.objective
+    measured = outcome.measured
+    if target is None:
         raise AssertionError("what was planned has a target")
-    measured, expected = outcome.measured, outcome.forecast
     if measured is None:  # the paper's pilots led nowhere, or have not ended
         name = f"{experiment.study.name}: pilots"
         return convergence_data(outcome.pilots, title=name, note=outcome.message)
-    return study_figure_data(
-        measured.runs,
-        experiment.objective,
-        name=_title(experiment, outcome),
-        target_loss=experiment.stop.target_loss,
-        paid=paid_lines(outcome),
-        decisions=decisions_of(measured.runs[0]),
-        expected_cost=None if expected is None else expected.interval_of(expected.bill.cost),
-        groups=outcome.groups,
-        order=_first_turns(outcome),
-        alternatives=outcome.alternatives,
-        note=outcome.message,
+    runs = [run for run in measured.runs if run.final_loss is not None]
+    if not runs:
+        raise InputError("a figure of a study needs at least one loss to draw, but got none.")
+    first = [_loss_panel(runs, objective, target, outcome)]
+    if len({one.local_steps for one in decisions_of(measured.runs[0])}) > 1:
+        first.append(_steps_panel(runs))
+    bills = paid_lines(outcome) + [
+        TurnBill.of(f"{one.name} (expected)", one.prediction.expected_rounds, one.prediction)
+        for one in outcome.alternatives
+    ]
+    rows: tuple[tuple[Panel, ...], ...] = (tuple(first),)
+    if outcome.groups and outcome.alternatives:
+        order = _first_turns(outcome)
+        rows += turns_figure_data(outcome.groups, order, bills, unit=objective.unit).rows
+    elif bills:
+        rows += (bill_panels(bills, objective.unit),)
+    height = sum(max(panel.height for panel in row) for row in rows)
+    title = _title(experiment, outcome)
+    return Figure(title=title, rows=rows, size=(11.5, height + 0.5), note=outcome.message)
+
+
+def _loss_panel(
+    runs: Sequence[RunRecord], objective: Objective, target_loss: float, outcome: Outcome
+) -> Panel:
+    """The loss over what had been paid by then, and where the course changed its mind."""
+    over, told = over_cost(objective), outcome.forecast
+    curves = [over.curve(run) for run in runs]
+    # The first run is in front: the decisions shown are its own.
+    lines = [
+        *seed_lines(runs[1:], curves[1:], "other seeds", in_front=True),
+        *seed_lines(runs[:1], curves[:1], f"seed {runs[0].seed}", in_front=False),
+        *changes(runs[0], curves[0], decisions_of(runs[0])),
+    ]
+    panel = loss_panel(
+        over,
+        curves,
+        lines,
+        target_loss=target_loss,
+        foretold=None if told is None else told.interval_of(told.bill.cost),
+        log=True,
+    )
+    return replace(
+        panel,
+        name="training",
+        title="Loss, for what had been paid by then",
+        own_legend=True,
+        words=f"Training loss over cost, {len(runs)} run{'' if len(runs) == 1 else 's'}, down to "
+        f"the target {target_loss:g}.",
+    )
+
+
+def _steps_panel(runs: Sequence[RunRecord]) -> Panel:
+    """Local steps of every round."""
+    lines, longest = [], 1
+    seen: list[int] = []
+    for place, run in reversed(list(enumerate(runs))):
+        used = [(one.round, one.setting.local_steps) for one in run.rounds if one.setting]
+        if not used:
+            continue
+        rounds, steps = np.array(used, dtype=np.float64).T
+        lines.append(
+            Line(
+                x=np.repeat(rounds, 2) - np.tile([1.0, 0.0], rounds.size),
+                y=np.repeat(steps, 2),
+                colour=PALE if place else BLUE,
+                width=0.8 if place else 2.0,
+                hover=f"seed {run.seed}, round {{x}}: {{y}} local steps",
+            )
+        )
+        seen += (int(steps.min()), int(steps.max()))
+        longest = max(longest, run.num_rounds)
+    return Panel(
+        name="steps",
+        title="Local steps, as the rounds told",
+        x=ROUND.axis(longest),
+        y=count_axis("local steps E", min(seen), max(seen)),
+        parts=tuple(lines),
+        words=f"Local steps from round to round, {min(seen):,} to {max(seen):,}.",
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from fedplan.asked import PRICES, STUDY_LIMITS, kebab
 from fedplan.figures import alone, convergence_data
-from fedplan.figures.convergence import sound_runs
+from fedplan.figures.losses import sound_runs
 from fedplan.planning.explain import group_table
 from fedplan.studies.accounts import bill_table, decision_table, run_table
 from fedplan.studies.experiment import Experiment
