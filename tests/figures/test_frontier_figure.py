@@ -78,13 +78,7 @@ def test_no_points_is_an_input_error_with_a_remedy() -> None:
 @pytest.mark.parametrize(
     ("relative", "note", "labels"),
     [
-        (False, "", ("time to target (s)", "energy to target (J)")),
         ("", "", ("time to target (s)", "energy to target (J)")),
-        (
-            True,
-            "Relative units: only ratios mean something.",
-            ("relative time (s)", "relative energy (J)"),
-        ),
         (
             "a gap of 1",
             "Relative units: time and energy are for a gap of 1.",
@@ -98,7 +92,7 @@ def test_no_points_is_an_input_error_with_a_remedy() -> None:
     ],
 )
 def test_what_is_not_to_a_target_is_not_said_to_be(
-    relative: bool | str, note: str, labels: tuple[str, str]
+    relative: str, note: str, labels: tuple[str, str]
 ) -> None:
     data = frontier_figure_data([point(5.0, 1.0)], relative=relative)
     (panel,) = data.panels
@@ -110,7 +104,7 @@ def test_missing_energies_are_noted() -> None:
 
 
 def test_a_far_mark_is_pinned_and_says_where_it_is() -> None:
-    far = Mark.at(point(5000.0, 9.0), "far", remark="+1%")
+    far = Mark(point(5000.0, 9.0), "far", remark="+1%")
     panel = frontier_panel([point(100.0, 50.0), point(150.0, 2.0)], [far])
     assert panel.x.high < 300
     (mark,) = points_of(panel, "far")
@@ -120,14 +114,14 @@ def test_a_far_mark_is_pinned_and_says_where_it_is() -> None:
 
 
 def test_marks_in_one_corner_share_a_label_in_print() -> None:
-    far = [Mark.at(point(time_s, 9e5), f"far {time_s:g}", remark="+1%") for time_s in (5e3, 6e3)]
+    far = [Mark(point(time_s, 9e5), f"far {time_s:g}", remark="+1%") for time_s in (5e3, 6e3)]
     panel = frontier_panel([point(100.0, 50.0), point(150.0, 2.0)], far)
     (text,) = draw_print(alone(panel)).axes[0].texts
     assert text.get_text() == "↗ 83.3 min, 900 kJ\n↗ 100 min, 900 kJ"
 
 
 def test_nothing_is_pinned_where_there_is_no_frontier_to_squash() -> None:
-    far = Mark.at(point(5000.0, 900.0), "far", remark="+1%")
+    far = Mark(point(5000.0, 900.0), "far", remark="+1%")
     panel = frontier_panel([point(100.0, 2.0)], [far])
     (mark,) = points_of(panel, "far")
     assert (mark.x[0], mark.y[0]) == (5000.0, 900.0)

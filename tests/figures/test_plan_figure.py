@@ -214,7 +214,7 @@ def test_an_infeasible_plan_cannot_be_drawn(fleet: Fleet, bound: Bound) -> None:
 @given(
     size=st.integers(1, 30),
     step=st.floats(1e-6, 1e6),
-    comm=st.floats(0, 1e6),
+    comm=st.just(0.0) | st.floats(1e-6, 1e6),
     joules=st.sampled_from([0.0, 1e-9, 1.0, 1e9]),
     ratio=st.floats(1e-3, 1e6),
     sampling=st.sampled_from([0.0, 1.0, 40.0]),

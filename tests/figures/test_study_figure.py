@@ -108,7 +108,7 @@ def test_local_steps_are_those_of_every_round(studies):
 def test_the_end_foretold_is_an_interval_at_the_target(studies):
     experiment, outcome = studies["one seed"]
     panel = panels_of(outcome_figure(experiment, outcome))["training"]
-    (interval,) = parts_of(panel, Line, "the end, as foretold")
+    (interval,) = parts_of(panel, Line, "the end, as predicted")
     expected = outcome.forecast.interval_of(outcome.forecast.bill.cost)
     assert set(interval.y) == {experiment.stop.target_loss} and interval.x[0] == expected[0]
     assert interval.x[1] <= expected[1]

@@ -115,7 +115,7 @@ def test_the_forecast_and_the_decisions_of_a_course_are_on_the_page(url, fedplan
     assert found["forecast"]["interval"] == [30, 60]
     assert "40 rounds were expected (30 to 60)" in found["forecast"]["words"]
     traces = {trace["name"]: trace for trace in found["figure"]["data"]}
-    assert traces["the end, as foretold"]["x"] == [30, 60]
+    assert traces["the end, as predicted"]["x"] == [30, 60]
     assert traces["re-planned"]["hovertext"] == [
         "from round 6: 4 groups, 40 local steps",
         "from round 11: 4 groups, 30 local steps",

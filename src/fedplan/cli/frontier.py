@@ -49,7 +49,7 @@ def frontier(output_format: str, plot: str | None, **options: Any) -> None:
         message = "No setting meets the limits. `fedplan plan` with them says the best attainable."
     if points and not complete:
         message += " Not every setting was looked at."
-    relative = request.relative_to or False
+    relative = request.relative_to or ""
     draw(
         plot,
         lambda: frontier_figure_data(points, relative=relative) if points else None,

@@ -112,7 +112,7 @@ def _figure(request: Request, result: Plan) -> Figure | None:
         request.problem,
         knowledge,
         target_gap=request.target_gap,
-        relative=request.relative_to or False,
+        relative=request.relative_to or "",
     )
 
 

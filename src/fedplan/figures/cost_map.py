@@ -104,9 +104,10 @@ def cost_panels(
     ks, es = surface.clients_per_round, surface.local_steps
     x = count_axis("local steps E", int(es[0]), int(es[-1]))
     y = count_axis("clients per round K", int(ks[0]), int(ks[-1]))
-    held = [mark for mark in marks if y.has(mark.clients_per_round) and x.has(mark.local_steps)]
+    settings = [mark.place.pair for mark in marks]
+    held = [mark for mark, (k, e) in zip(marks, settings, strict=True) if y.has(k) and x.has(e)]
     if ks.size > 1 and es.size > 1:
-        marked = _marks(marks, held, [(m.local_steps, m.clients_per_round) for m in marks])
+        marked = _marks(marks, held, [(e, k) for k, e in settings])
         drawn, levels = _map(extra, ks, es, points, quantity), _crossed(extra)
         parts = (drawn, *marked, *_forbidden(surface, problem.limits))
         names = tuple(f"{level:+.0%}" for level in levels)
@@ -116,7 +117,7 @@ def cost_panels(
     over_steps = ks.size == 1
     values, ratio = (es if over_steps else ks).astype(float), extra.ravel() + 1.0
     dots = Look(colour=BLUE, symbol="circle", size=4.0)
-    at = [mark.local_steps if over_steps else mark.clients_per_round for mark in marks]
+    at = [e if over_steps else k for k, e in settings]
     places = [(place, float(np.interp(place, values, ratio))) for place in at]
     line = Line(x=values, y=ratio, width=1.2, look=dots, hover="{x}: {y}")
     reference = "the plan's" if any(mark.role == "chosen" for mark in marks) else "the lowest"
@@ -142,11 +143,11 @@ def _extra_cost(
     if not cost.any():  # nothing costs anything, and the plan is the fastest
         title, quantity = "Extra time of other settings (cost is 0)", "extra time"
         cost = surface.time_s
-    chosen = next((mark for mark in marks if mark.role == "chosen"), None)
+    chosen = next((mark.place.pair for mark in marks if mark.role == "chosen"), None)
     if chosen is None:
         return title, quantity, np.minimum(cost / cost.min(), _FAR) - 1.0
-    row = surface.clients_per_round == chosen.clients_per_round
-    planned = cost[row][:, surface.local_steps == chosen.local_steps]
+    row = surface.clients_per_round == chosen[0]
+    planned = cost[row][:, surface.local_steps == chosen[1]]
     return title, quantity, cost / planned - 1.0
 
 

@@ -35,38 +35,20 @@ Place = tuple[float, float]
 _MIDDLE, _NEAR_TOP = 0.5, 0.85  # shares of an axis
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Mark:
-    """One setting to point out; `remark` compares it with the plan, and is empty for the plan."""
+    """A setting to point out; `remark` compares it with the plan, and is empty for the plan."""
 
+    place: FrontierPoint | Prediction
     name: str
-    role: Role
-    clients_per_round: int
-    local_steps: int
-    time_s: float
-    energy_j: float
+    role: Role = "other"
     remark: str = ""
-
-    @classmethod
-    def at(
-        cls, place: FrontierPoint | Prediction, name: str, role: Role = "other", remark: str = ""
-    ) -> Mark:
-        """A mark where a frontier point or a prediction is."""
-        clients, steps = place.pair
-        return cls(
-            name=name,
-            role=role,
-            clients_per_round=clients,
-            local_steps=steps,
-            time_s=place.time_s,
-            energy_j=place.energy_j,
-            remark=remark,
-        )
 
     @property
     def label(self) -> str:
         """The name with K and E: "fedplan: K=24, E=24"."""
-        return f"{self.name}: K={self.clients_per_round:,}, E={self.local_steps:,}"
+        clients, steps = self.place.pair
+        return f"{self.name}: K={clients:,}, E={steps:,}"
 
     @property
     def legend(self) -> str:
@@ -74,12 +56,10 @@ class Mark:
         return f"{self.label} ({self.remark})" if self.remark else self.label
 
 
-def frontier_figure_data(
-    points: Sequence[FrontierPoint], *, relative: bool | str = False
-) -> Figure:
+def frontier_figure_data(points: Sequence[FrontierPoint], *, relative: str = "") -> Figure:
     """Data of the frontier alone, its two ends marked.
 
-    relative : whether seconds and joules are relative, or the words for what they are for.
+    relative : what seconds and joules are for, where that is not a target.
 
     >>> from fedplan import Bound, Fleet, compute_frontier
     >>> fleet = Fleet(step_time_s=[0.1, 0.2], comm_time_s=1.0, comm_energy_j=2.0)
@@ -96,7 +76,7 @@ def frontier_figure_data(
     if len(points) == 1:
         ends = {"fastest, and least energy": points[0]}
     panel = frontier_panel(
-        points, [Mark.at(point, name) for name, point in ends.items()], relative=relative
+        points, [Mark(point, name) for name, point in ends.items()], relative=relative
     )
     note = frontier_note(points, relative)
     return Figure(title=TITLE, rows=((panel,),), size=(7.0, 4.6), note=note)
@@ -106,7 +86,7 @@ def frontier_panel(
     points: Sequence[FrontierPoint],
     marks: Sequence[Mark],
     *,
-    relative: bool | str = False,
+    relative: str = "",
     constraints: Constraints | None = None,
     met: NDArray[np.bool_] | None = None,
 ) -> Panel:
@@ -122,11 +102,11 @@ def frontier_panel(
     labels: dict[Place, list[str]] = {}
     chosen: list[Place] = []
     for mark, look in zip(marks, looks(marks), strict=True):
-        place = time.kept(mark.time_s), energy.kept(mark.energy_j)
-        words = totals(mark.time_s, mark.energy_j)
+        time_s, energy_j = mark.place.time_s, mark.place.energy_j
+        place, words = (time.kept(time_s), energy.kept(energy_j)), totals(time_s, energy_j)
         hover = f"<b>{mark.legend}</b>\n{words}"
         parts.append(spot(*place, look, name=mark.legend, hover=hover))
-        arrow = _ARROWS[energy.side(mark.energy_j)][time.side(mark.time_s)]
+        arrow = _ARROWS[energy.side(energy_j)][time.side(time_s)]
         label = f"{arrow} {words}" if arrow else "" if mark.remark else mark.label
         if label:
             labels.setdefault(place, []).append(label)
@@ -142,30 +122,29 @@ def frontier_panel(
 def _axes(
     points: Sequence[FrontierPoint],
     marks: Sequence[Mark],
-    relative: bool | str,
+    relative: str,
     limits: Constraints,
 ) -> tuple[Axis, Axis]:
-    chosen = [mark for mark in marks if mark.role == "chosen"]
-    core: list[FrontierPoint | Mark] = [*points, *chosen]
-    typical: Sequence[FrontierPoint | Mark] = chosen or points
+    chosen = [mark.place for mark in marks if mark.role == "chosen"]
+    core, typical = [*points, *chosen], chosen or points
     times, energies = [item.time_s for item in core], [item.energy_j for item in core]
     # A frontier that is all but a point cannot be squashed: then every mark is shown.
     is_point = max(times) <= _POINT * min(times) and max(energies) <= _POINT * min(energies)
     shown = [
-        mark
-        for mark in marks
-        if is_point or (near(times, mark.time_s) and near(energies, mark.energy_j))
+        place
+        for place in (mark.place for mark in marks)
+        if is_point or (near(times, place.time_s) and near(energies, place.energy_j))
     ]
     time = fit_axis(
         axis_name("time", relative),
         time_unit(median(item.time_s for item in typical)),
-        [*times, *(mark.time_s for mark in shown), *_near_limit(times, limits.deadline_s)],
+        [*times, *(place.time_s for place in shown), *_near_limit(times, limits.deadline_s)],
     )
     budget = _near_limit(energies, limits.energy_budget_j)
     energy = fit_axis(
         axis_name("energy", relative),
         energy_unit(median(item.energy_j for item in typical)),
-        [*energies, *(mark.energy_j for mark in shown), *budget],
+        [*energies, *(place.energy_j for place in shown), *budget],
     )
     return time, energy
 
@@ -223,10 +202,10 @@ def _near_limit(core: Sequence[float], limit: float | None) -> list[float]:
     return [] if limit is None or not near(core, limit) else [limit]
 
 
-def axis_name(what: str, relative: bool | str) -> str:
+def axis_name(what: str, relative: str) -> str:
     """What an axis of time or energy shows: how much it takes to the target, or of what else.
 
-    >>> axis_name("time", False), axis_name("time", DESCENT), axis_name("energy", "b0 = 1")
+    >>> axis_name("time", ""), axis_name("time", DESCENT), axis_name("energy", "b0 = 1")
     ('time to target', "time of the pilots' descent", 'relative energy')
     """
     if not relative:
@@ -234,15 +213,13 @@ def axis_name(what: str, relative: bool | str) -> str:
     return f"{what} of the pilots' descent" if relative == DESCENT else f"relative {what}"
 
 
-def frontier_note(places: Sequence[FrontierPoint | Mark], relative: bool | str) -> str:
+def frontier_note(places: Sequence[FrontierPoint | Prediction], relative: str) -> str:
     """What must be said of time and energy that are not absolute, or of energy that is nought."""
     notes = []
     if relative == DESCENT:
         notes.append(f"Time and energy are those of {DESCENT}, not to a target.")
-    elif isinstance(relative, str) and relative:
-        notes.append(f"Relative units: time and energy are for {relative}.")
     elif relative:
-        notes.append("Relative units: only ratios mean something.")
+        notes.append(f"Relative units: time and energy are for {relative}.")
     if not any(place.energy_j for place in places):
         notes.append("No device reports any energy, so settings differ in time alone.")
     return " ".join(notes)

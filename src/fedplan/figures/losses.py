@@ -29,7 +29,7 @@ _MOST_POINTS = 1000  # of a line; more cannot be told apart
 _MEAN_POINTS = 400  # of a line that is a mean
 _LEAST_FOR_A_MEDIAN = 3
 _WIDTHS = {1: 7.0, 2: 9.5, 3: 12.5}  # inches of a run figure, by the number of panels
-_FURTHEST = 2.0  # times what was paid: how far what was foretold may stretch the axis
+_FURTHEST = 2.0  # times what was paid: how far what was predicted may stretch the axis
 
 
 def loss_of(record: RoundRecord) -> float | None:
@@ -123,21 +123,21 @@ def loss_panel(
     parts: Sequence[Part],
     *,
     target_loss: float | None,
-    foretold: tuple[float, float] | None = None,
+    predicted: tuple[float, float] | None = None,
     log: bool | None = None,
 ) -> Panel:
-    """Losses, the target, and between where and where the end was foretold."""
+    """Losses, the target, and between where and where the end was predicted."""
     longest = max(float(at[-1]) for at, _ in curves)
     levels = [float(loss) for _, seen in curves for loss in seen]
     levels += [] if target_loss is None else [target_loss]
-    ends = foretold or (0.0, 0.0)
+    ends = predicted or (0.0, 0.0)
     x = over.axis(max(longest, min(ends[1], _FURTHEST * longest)))
     ruled = [] if target_loss is None else [rule(x, target_loss, f"target {target_loss:g}")]
     told: Sequence[Part] = ()
-    if foretold is not None:
+    if predicted is not None:
         at = min(levels) if target_loss is None else target_loss
         low, high = (min(end, x.ends[1]) for end in ends)
-        style: dict[str, Any] = {"width": 3.5, "name": "the end, as foretold", "layer": 3}
+        style: dict[str, Any] = {"width": 3.5, "name": "the end, as predicted", "layer": 3}
         told = interval(low, high, at, ORANGE, goes_on=high < ends[1], **style)
     y = fit_axis("training loss", NO_UNIT, levels, log=log)
     return Panel(x=x, y=y, parts=(*parts, *ruled, *told))
@@ -170,7 +170,7 @@ def compared_losses(
     over: Over,
     *,
     target_loss: float | None = None,
-    foretold: tuple[float, float] | None = None,
+    predicted: tuple[float, float] | None = None,
     points: int = _MOST_POINTS,
 ) -> Figure:
     """A line for each of some runs, by name, and where each was planned anew."""
@@ -183,7 +183,7 @@ def compared_losses(
         parts += changes(runs[name], curve, runs[name].decisions, colour)
     nothing = (np.zeros(1), np.ones(1))
     panel = loss_panel(
-        over, [*curves.values()] or [nothing], parts, target_loss=target_loss, foretold=foretold
+        over, [*curves.values()] or [nothing], parts, target_loss=target_loss, predicted=predicted
     )
     return Figure(title="", rows=((panel,),), size=(7.4, 5.6))
 

@@ -29,13 +29,13 @@ def plan_figure_data(
     bound: Bound | Estimate,
     *,
     target_gap: float = 1.0,
-    relative: bool | str = False,
+    relative: str = "",
 ) -> Figure:
     """Data of the plan figure; the arguments are those `make_plan` was called with.
 
     Every setting is priced with exact stragglers and the full bound, the paper's choice too.
-    relative : whether seconds and joules are relative, or the words for what they are for; those
-        from an estimate are for the pilots' descent.
+    relative : what seconds and joules are for, where that is not a target; those from an estimate
+        are for the pilots' descent.
     """
     if isinstance(bound, Estimate):
         relative = relative or DESCENT
@@ -48,21 +48,19 @@ def plan_figure_data(
     frontier = frontier_panel(points, marks, relative=relative, constraints=limits)
     costs = cost_panels(allowed_part(surface, problem, bound, [setting]), marks, problem)
     return Figure(
-        title=_title(marks[0], len(fleet), relative),
+        title=_title(chosen, len(fleet), relative),
         rows=((frontier, *costs),),
         size=(11.0, 4.6),
-        note=frontier_note([*points, marks[0]], relative),
+        note=frontier_note([*points, chosen], relative),
     )
 
 
 def plan_marks(plan: Plan, chosen: Prediction | None) -> list[Mark]:
     """The plan, priced exactly, and its alternatives that have a K."""
     by_paper = plan.method == "paper"
-    planned = (
-        [] if chosen is None else [Mark.at(chosen, PAPER if by_paper else "fedplan", "chosen")]
-    )
+    planned = [] if chosen is None else [Mark(chosen, PAPER if by_paper else "fedplan", "chosen")]
     others = [
-        Mark.at(
+        Mark(
             other.prediction,
             other.name,
             "paper" if other.name == PAPER else "other",
@@ -83,8 +81,8 @@ def _remark(other: Alternative, plan: Plan) -> str:
     return extra(other.cost_ratio) + ("" if other.feasible else ", over a limit")
 
 
-def _title(chosen: Mark, num_clients: int, relative: bool | str) -> str:
-    clients = f"{chosen.clients_per_round:,} of {num_clients:,} clients per round"
-    steps = f"{chosen.local_steps:,} local step{'' if chosen.local_steps == 1 else 's'}"
-    of_what = {"": "", DESCENT: " (pilots' descent)"}.get(str(relative or ""), " (relative)")
-    return f"{clients}, {steps}: {totals(chosen.time_s, chosen.energy_j)}{of_what}"
+def _title(chosen: Prediction, num_clients: int, relative: str) -> str:
+    k, e = chosen.pair
+    setting = f"{k:,} of {num_clients:,} clients per round, {e:,} local step{'' if e == 1 else 's'}"
+    of_what = {"": "", DESCENT: " (pilots' descent)"}.get(relative, " (relative)")
+    return f"{setting}: {totals(chosen.time_s, chosen.energy_j)}{of_what}"

@@ -85,7 +85,7 @@ def _loss_panel(
         curves,
         lines,
         target_loss=target_loss,
-        foretold=None if told is None else told.interval_of(told.bill.cost),
+        predicted=None if told is None else told.interval_of(told.bill.cost),
         log=True,
     )
     return replace(

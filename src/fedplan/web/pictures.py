@@ -88,7 +88,7 @@ def _over_settings(
     settings = [] if plan.prediction is None else [plan.prediction.pair]
     whole = grid_surface(problem, bound, settings, gap)
     part, marks = allowed_part(whole, problem, bound, settings), _marks(plan, chosen, current)
-    relative = question.convergence.relative_to or False
+    relative = question.convergence.relative_to or ""
     curves: dict[str, Any] = {}
     if settings:
         others = [other for _, other in other_bounds(bound, tuple(plausible))]
@@ -113,7 +113,7 @@ def _turns(plan: Plan) -> dict[str, Any]:
 
 
 def _frontier(
-    surface: Surface, marks: Sequence[Mark], constraints: Constraints, relative: str | bool
+    surface: Surface, marks: Sequence[Mark], constraints: Constraints, relative: str
 ) -> dict[str, Any]:
     """The time-energy frontier within the ranges of K and E; limits on totals are lines."""
     points = frontier_of(surface, Constraints())
@@ -223,7 +223,7 @@ def _marks(plan: Plan, chosen: Prediction | None, current: Prediction | None) ->
     marks = [mark for mark in plan_marks(plan, chosen) if mark.role != "other"]
     if current is not None:
         remark = extra(current.cost / chosen.cost) if chosen is not None and chosen.cost else ""
-        marks.append(Mark.at(current, "your setting", "current", remark))
+        marks.append(Mark(current, "your setting", "current", remark))
     return marks
 
 

@@ -78,7 +78,7 @@ def curves(url: str, asked: Mapping[str, Any]) -> dict[str, Any]:
         there,
         _OVER[against],
         target_loss=_target(studies[0]) if studies else None,
-        foretold=told["interval"] if told else None,
+        predicted=told["interval"] if told else None,
         points=_POINTS,
     )
     return {
