@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from fedplan.atomic import check_target
 from fedplan.errors import InputError
-from fedplan.figures import Figure, check_path, save_figure
+from fedplan.figures import SUFFIXES, Figure, save_figure
 
 STARTS = {".png": b"\x89PNG\r\n\x1a\n", ".svg": b"<?xml", ".html": b"<"}
 
@@ -114,9 +115,9 @@ def test_a_full_disk_is_an_input_error_and_leaves_nothing(
 
 
 def test_a_path_can_be_checked_before_any_work(tmp_path: Path) -> None:
-    check_path(tmp_path / "plan.html")
+    check_target(tmp_path / "plan.html", SUFFIXES)
     with pytest.raises(InputError, match="must end in"):
-        check_path(tmp_path / "plan.pdf")
+        check_target(tmp_path / "plan.pdf", SUFFIXES)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -17,7 +17,7 @@ from fedplan.figures.fit import fit_figure_data, learnt_figure_data
 from fedplan.figures.frontier import frontier_figure_data
 from fedplan.figures.losses import convergence_data, run_figure_data
 from fedplan.figures.plan import plan_figure_data
-from fedplan.figures.save import SUFFIXES, check_path, draw_print, draw_screen, save_figure
+from fedplan.figures.save import SUFFIXES, draw_print, draw_screen, save_figure
 from fedplan.figures.spec import Figure, Panel, alone
 from fedplan.figures.sweep import sweep_figure_data
 from fedplan.figures.turns import TurnBill, plan_turns_data, turns_figure_data
@@ -28,7 +28,6 @@ __all__ = [
     "Panel",
     "TurnBill",
     "alone",
-    "check_path",
     "convergence_data",
     "draw_print",
     "draw_screen",

@@ -59,25 +59,16 @@ def allowed_part(
     surface: Surface, problem: Problem, bound: Bound, settings: Sequence[tuple[int, int]]
 ) -> Surface:
     """The part of a surface within the ranges of K and E, and around these settings."""
-    limits = problem.limits
-    rows, columns = (
-        _within(values, min([low, *chosen]), max([high, *chosen]))
-        for values, (low, high), chosen in (
-            (
-                surface.clients_per_round,
-                limits.clients_range(len(problem.fleet)),
-                [k for k, _ in settings],
-            ),
-            (surface.local_steps, steps_range(limits, bound), [e for _, e in settings]),
-        )
-    )
+    ks, es = zip(*settings, strict=True) if settings else ((), ())
+    low_k, high_k = problem.limits.clients_range(len(problem.fleet))
+    low_e, high_e = steps_range(problem.limits, bound)
+    rows = _within(surface.clients_per_round, min([low_k, *ks]), max([high_k, *ks]))
+    columns = _within(surface.local_steps, min([low_e, *es]), max([high_e, *es]))
+    totals = ("expected_rounds", "time_s", "energy_j", "cost")
     return Surface(
         clients_per_round=surface.clients_per_round[rows],
         local_steps=surface.local_steps[columns],
-        expected_rounds=surface.expected_rounds[rows, columns],
-        time_s=surface.time_s[rows, columns],
-        energy_j=surface.energy_j[rows, columns],
-        cost=surface.cost[rows, columns],
+        **{name: getattr(surface, name)[rows, columns] for name in totals},
     )
 
 

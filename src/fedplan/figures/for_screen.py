@@ -87,8 +87,8 @@ def traces_and_layout(data: Figure, *, compact: bool = False) -> dict[str, Any]:
     traces: list[Trace] = []
     for spot in _spots(data, inner, (_NARROW if compact else _WIDE) * data.size[0]):
         x, y = spot.axes
-        layout[x.replace("x", "xaxis")] = _x_layout(spot)
-        layout[y.replace("y", "yaxis")] = _y_layout(spot)
+        names = x.replace("x", "xaxis"), y.replace("y", "yaxis")
+        layout |= zip(names, _axes_layout(spot), strict=True)
         if spot.panel.title and spot.panel.title != data.title:
             layout["annotations"].append(_title(spot))
         if spot.panel.own_legend:
@@ -133,21 +133,19 @@ def _axis_layout(axis: Axis | Categories, places: Sequence[tuple[int, str]]) -> 
     return layout
 
 
-def _x_layout(spot: _Spot) -> dict[str, Any]:
-    axis = spot.panel.x
-    places = axis.few if isinstance(axis, Categories) else []
-    return _axis_layout(axis, places) | {"domain": [*spot.x], "anchor": spot.axes[1]}
-
-
-def _y_layout(spot: _Spot) -> dict[str, Any]:
-    axis = spot.panel.y
-    places = [*enumerate(axis.names)] if isinstance(axis, Categories) else []
-    layout = _axis_layout(axis, places)
-    if spot.panel.shares_y:
-        layout |= {"title": None, "showticklabels": False}
-    side = "right" if spot.panel.y_at_right else "left"
-    on = {"domain": [*spot.y], "anchor": spot.axes[0], "side": side}
-    return layout | on | {"automargin": True}
+def _axes_layout(spot: _Spot) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What plotly needs of x and of y."""
+    panel, (x, y) = spot.panel, spot.axes
+    names_x = panel.x.few if isinstance(panel.x, Categories) else []
+    names_y = [*enumerate(panel.y.names)] if isinstance(panel.y, Categories) else []
+    side = "right" if panel.y_at_right else "left"
+    on_y = {"domain": [*spot.y], "anchor": x, "side": side, "automargin": True}
+    if panel.shares_y:
+        on_y |= {"title": None, "showticklabels": False}
+    return (
+        _axis_layout(panel.x, names_x) | {"domain": [*spot.x], "anchor": y},
+        _axis_layout(panel.y, names_y) | on_y,
+    )
 
 
 def _spots(data: Figure, inner: float, width: float) -> Iterator[_Spot]:

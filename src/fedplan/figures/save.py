@@ -46,16 +46,11 @@ def save_figure(data: Figure, path: str | os.PathLike[str]) -> None:
 
     The same data gives the same file. An .html is complete in itself: it works offline.
     """
-    check_path(path)
+    check_target(path, SUFFIXES)
     suffix = Path(path).suffix.lower()
     content = _html(data) if suffix == ".html" else _printed(data, suffix)
     with draft_of(path, SUFFIXES) as draft:
         draft.write_bytes(content)
-
-
-def check_path(path: str | os.PathLike[str]) -> None:
-    """Refuse a path that no figure can be saved to, as far as that shows before drawing."""
-    check_target(path, SUFFIXES)
 
 
 def still_image(data: Figure) -> str:
