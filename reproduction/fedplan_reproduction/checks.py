@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Literal
 
@@ -21,7 +21,7 @@ _ERRORS = 2.0  # standard errors of a difference that count as noise
 _FEW, _NEAR = 0.15, 0.1  # the least share of the clients that is looked at; more time than with all
 WEIGHTS = tuple(tenth / 10 for tenth in range(11))
 
-Verdict = Literal["holds", "does not hold", "cannot tell"]
+Verdict = Literal["holds", "does not hold", "cannot tell", "not tested"]
 Axis = Callable[[Cell], int]
 _UNITS = {"time": "s", "energy": "J"}
 
@@ -36,24 +36,32 @@ class Check:
     numbers: str
 
 
-def check_theory(grid: TrainedGrid) -> list[Check]:
-    """Every check the grid allows; those of energy only where the devices have joules."""
+def check_theory(grid: TrainedGrid, num_clients: int) -> list[Check]:
+    """Every statement about costs; one that the grid says nothing of is not tested.
+
+    A statement about all clients needs K = N in the grid, one about a single client K = 1, and one
+    about energy devices whose joules are known.
+    """
     runs = grid.summaries[AS_IT_IS]
+    time, energy = make_cells(runs, TIME), make_cells(runs, ENERGY)
+    tried = {clients_of(cell) for cell in time}
+    everyone = [] if num_clients in tried else [f"K={num_clients} was not trained"]
+    alone = [] if 1 in tried else ["K=1 was not trained"]
+    joules = [] if any(run.energy_j > 0 for run in runs) else ["the devices' energy is not known"]
     checks = [
-        _falls_then_rises("Corollary 1", "time", make_cells(runs, TIME)),
-        _steps_rise("Corollary 2", "time", grid, TIME),
-        _with_clients("Theorem 2", "time", make_cells(runs, TIME), rising=False),
-        _few_are_enough(make_cells(runs, TIME)),
+        (_falls_then_rises("Corollary 1", "time", time), []),
+        (_steps_rise("Corollary 2", "time", grid, TIME), []),
+        (_with_clients("Theorem 2", "time", time, rising=False), everyone),
+        (_few_are_enough(time), everyone),
+        (_falls_then_rises("Corollary 3", "energy", energy), joules),
+        (_steps_rise("Corollary 4", "energy", grid, ENERGY), joules),
+        (_with_clients("Theorem 3", "energy", energy, rising=True), joules + alone),
+        (_clients_and_weight(runs), joules + alone + everyone),
     ]
-    if any(run.energy_j > 0 for run in runs):
-        energy = make_cells(runs, ENERGY)
-        checks += [
-            _falls_then_rises("Corollary 3", "energy", energy),
-            _steps_rise("Corollary 4", "energy", grid, ENERGY),
-            _with_clients("Theorem 3", "energy", energy, rising=True),
-            _clients_and_weight(runs),
-        ]
-    return checks
+    return [
+        replace(check, verdict="not tested", numbers="; ".join(missing)) if missing else check
+        for check, missing in checks
+    ]
 
 
 def clients_of(cell: Cell) -> int:

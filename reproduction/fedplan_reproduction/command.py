@@ -30,6 +30,7 @@ _SETUPS = ("setup1", "setup2", "setup3")
 @click.option("--seeds", type=int, metavar="N", help="Runs a setting; without it 10, 2 and 20.")
 @click.option("--quick", is_flag=True, help="2 seeds, a coarse grid, a higher target.")
 @click.option("--table-only", is_flag=True, help="Table I alone: no figures, no checks.")
+@click.option("--redraw", is_flag=True, help="Only draw the figure again, from FOLDER's tables.")
 @click.option("--output", "-o", metavar="FOLDER", help="Where to; without it reproduction-SETUP.")
 @store_options
 @download_option
@@ -41,6 +42,7 @@ def reproduce(
     seeds: int | None,
     quick: bool,
     table_only: bool,
+    redraw: bool,
     output: str | None,
     store_url: str,
     output_format: str,
@@ -49,11 +51,11 @@ def reproduce(
 ) -> None:
     """Measure an experiment of the paper again, beside what it has published.
 
-    SETUP is setup1, setup2, setup3 or all. Table I, the curves and times of Figures 3 and 4, for
-    setup3 the plans of Figure 5, and what the theorems say, held against the runs: all goes into a
-    folder, with a page that says what reproduces and what does not. Everything is kept in the
-    store: the same command after an interruption goes on where it was. KEY=VALUE takes the place of
-    what the study says.
+    SETUP is setup1, setup2, setup3 or all. Table I, the five panels of Figure 3, 4 or 5 with the
+    paper's plan and fedplan's course in them, and what the theorems say, held against the runs: all
+    goes into a folder, with a page that says what reproduces and what does not. Everything is kept
+    in the store: the same command after an interruption goes on where it was. KEY=VALUE takes the
+    place of what the study says.
 
     \b
     Examples:
@@ -61,6 +63,7 @@ def reproduce(
       fedplan reproduce setup1 --seeds 50 --table-only
       fedplan reproduce setup3 data-seed=1 --output draw-1
       fedplan reproduce setup2 --download schedule=harmonic rounds=100
+      fedplan reproduce setup1 --redraw --output reproduction/results/setup1
       fedplan reproduce all --format json
 
     Exit codes: 0 measured, whether it reproduces or not, 1 failed, 2 wrong input.
@@ -68,6 +71,16 @@ def reproduce(
     setups = _SETUPS if setup == "all" else (setup,)
     folders = [_folder(output, name, alone=setup != "all") for name in setups]
     _check_folders(output, folders)
+    if redraw:
+        from fedplan_reproduction.folder import draw
+
+        for name, folder in zip(setups, folders, strict=True):
+            picture = draw(folder, name)
+            if output_format != "json":
+                print_text(f"Drawn: {picture}")
+        if output_format == "json":
+            print_json({"success": True, "output": [str(folder) for folder in folders]})
+        return
 
     from fedplan.store import Store
     from fedplan_reproduction import reproduce as reproduction
@@ -134,8 +147,8 @@ def _priced_json(one: Priced) -> dict[str, Any]:
     return {
         "energy_weight": one.energy_weight,
         "method": one.method,
-        "clients_per_round": one.setting and one.setting[0],
-        "local_steps": one.setting and one.setting[1],
+        "clients_per_round": one.clients_per_round,
+        "local_steps": one.local_steps,
         "cost": one.cost,
         "relative_cost": one.relative_cost,
         "time_s": one.time_s,

@@ -15,8 +15,7 @@ class Design:
 
     clients_per_round, local_steps : K and E of the grid that is trained to the target.
     shown_clients, shown_steps : the K of the curves with different E, and the other way round.
-    energy_weights : at which plans are made and priced; none where the devices' joules are unknown
-        or training is too long for it.
+    energy_weights : at which plans are made and priced; 0 alone where the paper has no other.
     overrides : of the study, before those of the user.
     """
 
@@ -25,24 +24,26 @@ class Design:
     local_steps: tuple[int, ...]
     shown_clients: int
     shown_steps: int
-    energy_weights: tuple[float, ...] = ()
+    energy_weights: tuple[float, ...]
     overrides: tuple[str, ...] = ()
 
 
 DESIGNS = {
     "setup1": Design(
         seeds=10,
-        clients_per_round=(5, 10, 15, 20),
-        local_steps=(50, 100, 150, 200, 300),
+        clients_per_round=(1, 5, 10, 15, 20),
+        local_steps=(50, 100, 150, 300),
         shown_clients=20,
         shown_steps=150,
+        energy_weights=(0.0,),
     ),
     "setup2": Design(
         seeds=2,
-        clients_per_round=(10, 20, 40),
-        local_steps=(10, 20, 40),
+        clients_per_round=(5, 10, 20, 40, 100),
+        local_steps=(10, 15, 22, 33, 50),
         shown_clients=20,
-        shown_steps=20,
+        shown_steps=22,
+        energy_weights=(0.0,),
     ),
     "setup3": Design(
         seeds=20,
@@ -50,7 +51,7 @@ DESIGNS = {
         local_steps=(15, 20, 30, 45, 70, 100),
         shown_clients=20,
         shown_steps=30,
-        energy_weights=tuple(tenth / 10 for tenth in range(11)),
+        energy_weights=(0.0, 0.1, 0.2, 0.3, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0),
     ),
 }
 SETUPS = tuple(DESIGNS)
@@ -59,27 +60,29 @@ SETUPS = tuple(DESIGNS)
 QUICK_DESIGNS = {
     "setup1": Design(
         seeds=2,
-        clients_per_round=(5, 10, 20),
+        clients_per_round=(1, 5, 20),
         local_steps=(25, 100, 300),
         shown_clients=20,
         shown_steps=100,
+        energy_weights=(0.0,),
         overrides=("target-loss=0.5",),
     ),
     "setup2": Design(
-        seeds=2,
-        clients_per_round=(10, 20),
+        seeds=1,
+        clients_per_round=(5, 20, 100),
         local_steps=(10, 20, 40),
         shown_clients=20,
         shown_steps=20,
+        energy_weights=(0.0,),
         overrides=("data=mnist-mini", "target-loss=0.3", "pairs=[[10, 10], [20, 20]]"),
     ),
     "setup3": Design(
         seeds=2,
-        clients_per_round=(2, 5, 20, 100),
+        clients_per_round=(1, 2, 5, 20, 100),
         local_steps=(15, 30, 60, 120),
         shown_clients=20,
         shown_steps=30,
-        energy_weights=(0.0, 0.5, 1.0),
+        energy_weights=(0.0, 0.45, 1.0),
     ),
 }
 

@@ -1,24 +1,23 @@
-"""The folder of a reproduction: tables and figures with their data, and a page about them."""
+"""The folder of a reproduction: its tables, the figure drawn from them, and a page about both."""
 
 from __future__ import annotations
 
 import csv
-import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from fedplan import InputError
 from fedplan.atomic import draft_of
-from fedplan.figures import Figure, convergence_data, save_figure
-from fedplan_reproduction.grid import TrainedGrid
+from fedplan.figures import save_figure
+from fedplan_reproduction.checks import Check
+from fedplan_reproduction.curves import CurvePoint
 from fedplan_reproduction.page import page_text
+from fedplan_reproduction.panels import training_figure, weights_figure
+from fedplan_reproduction.published import FIGURES
 from fedplan_reproduction.reproduce import Reproduction
 from fedplan_reproduction.table1 import Row
-from fedplan_reproduction.total_time import total_time_data
-from fedplan_reproduction.weights_figure import weights_figure
-
-CURVES_OVER_STEPS, CURVES_OVER_CLIENTS = "curves-steps.png", "curves-clients.png"
-TIMES, WEIGHTS = "times.png", "weights.png"
+from fedplan_reproduction.tables import Heading, TrainedRun, read_rows, write_rows
+from fedplan_reproduction.weights import Priced
 
 _PILOTS = (
     "clients_per_round", "local_steps", "upper_loss", "lower_loss", "rounds_to_upper",
@@ -28,7 +27,6 @@ _TABLE_1 = (
     "clients_per_round", "local_steps", "loss", "published_rounds", "rounds", "rounds_sd", "seeds",
     "never", "within_10_percent_or_3_rounds",
 )  # fmt: skip
-_LINES = ("figure", "line", "x_name", "x", "y_name", "y", "spread")
 
 
 def write_folder(made: Reproduction, folder: Path, *, command: str) -> list[Path]:
@@ -41,62 +39,54 @@ def write_folder(made: Reproduction, folder: Path, *, command: str) -> list[Path
         ) from error
     _write(folder / "table1.csv", _TABLE_1, _table1_rows(made.table1))
     _write(folder / "pilots.csv", _PILOTS, _pilot_rows(made.table1))
-    figures = {} if made.grid is None else figures_of(made, made.grid)
-    for name, figure in figures.items():
-        save_figure(figure, folder / name)
-    curves = [name for name in (CURVES_OVER_STEPS, CURVES_OVER_CLIENTS) if name in figures]
-    tables = {"curves.csv": curves, "times.csv": [TIMES], "weights.csv": [WEIGHTS]}
-    for table, names in tables.items():
-        rows = [row for name in names if name in figures for row in _line_rows(name, figures[name])]
-        if rows:
-            _write(folder / table, _LINES, rows)
+    pictures: list[str] = []
+    if made.grid is not None:
+        prepared = made.prepared
+        heading = Heading(
+            setup=prepared.setup,
+            command=command,
+            target_loss=prepared.target_loss,
+            seeds=len(prepared.seeds),
+        )
+        write_rows(folder / "heading.csv", Heading, [heading])
+        write_rows(folder / "runs.csv", TrainedRun, made.grid.runs)
+        write_rows(folder / "plans.csv", Priced, made.priced)
+        write_rows(folder / "checks.csv", Check, made.checks)
+        if prepared.setup != "setup3":
+            write_rows(folder / "curves.csv", CurvePoint, made.curves)
+        pictures.append(draw(folder, prepared.setup).name)
     page = folder / "README.md"
     with draft_of(page) as draft:
-        draft.write_text(
-            page_text(made, command=command, pictures=tuple(figures)), encoding="utf-8"
-        )
+        draft.write_text(page_text(made, command=command, pictures=pictures), encoding="utf-8")
     return sorted(path for path in folder.iterdir() if path.is_file())
 
 
-def figures_of(made: Reproduction, grid: TrainedGrid) -> dict[str, Figure]:
-    """The figures that there are runs for, by the name of their file."""
-    prepared = made.prepared
-    target, setup = prepared.target_loss, prepared.setup
-    seeds = len(prepared.seeds)
-    note = (
-        f"Mean and standard deviation over the seeds ({seeds}), of training samples; a line ends "
-        "where half of its runs have."
-    )
-    groups = {
-        CURVES_OVER_STEPS: (
-            f"{setup}: K={grid.shown_clients}, different E",
-            [run for run in grid.shown if run.clients_per_round == grid.shown_clients],
-        ),
-        CURVES_OVER_CLIENTS: (
-            f"{setup}: E={grid.shown_steps}, different K",
-            [run for run in grid.shown if run.local_steps == grid.shown_steps],
-        ),
-    }
-    figures = {
-        name: convergence_data(runs, title=title, target_loss=target, note=note)
-        for name, (title, runs) in groups.items()
-        if any(run.status != "diverged" and run.final_loss is not None for run in runs)
-    }
-    totals = grid.total_times()
-    clients = [total.clients_per_round for total in totals]
-    steps = [total.local_steps for total in totals]
-    if len(set(clients)) < len(clients) or len(set(steps)) < len(steps):
-        note = f"Loss {target:g}; mean and standard deviation over the seeds ({seeds})."
-        title = f"{setup}: time to the target"
-        figures[TIMES] = total_time_data(totals, title=title, note=note)
-    if any(math.isfinite(one.relative_cost) for one in made.priced):
-        figures[WEIGHTS] = weights_figure(
-            made.priced,
-            title=f"{setup}: cost against the energy weight",
-            note=f"Loss {target:g}; fedplan with every round, the paper without its pilots; "
-            + ("standard errors over every other seed." if seeds > 3 else "priced on one seed."),
+def draw(folder: Path, setup: str) -> Path:
+    """Draw the paper's figure of a setup from the tables in a folder; nothing is trained."""
+    (heading,) = read_rows(folder / "heading.csv", Heading)
+    if heading.setup != setup:
+        raise InputError(
+            f"{folder} is not of {setup}. Give the --output that `fedplan reproduce {setup}` had."
         )
-    return figures
+    caption = FIGURES[setup]
+    runs = [run.summary for run in read_rows(folder / "runs.csv", TrainedRun)]
+    priced = read_rows(folder / "plans.csv", Priced)
+    title = f"Figure {caption.number} of the paper, measured ({setup})"
+    note = (
+        f"To the loss {heading.target_loss:g}; mean over the seeds ({heading.seeds}); bands are "
+        "standard deviations, bars standard errors. fedplan with every round, the paper without "
+        "its pilots."
+    )
+    if setup == "setup3":
+        figure = weights_figure(runs, priced, title=title, note=note)
+    else:
+        points = read_rows(folder / "curves.csv", CurvePoint)
+        figure = training_figure(
+            points, runs, priced, caption, target_loss=heading.target_loss, title=title, note=note
+        )
+    picture = folder / f"figure{caption.number}.png"
+    save_figure(figure, picture)
+    return picture
 
 
 def _table1_rows(rows: Sequence[Row]) -> Iterable[Sequence[object]]:
@@ -121,23 +111,6 @@ def _pilot_rows(rows: Sequence[Row]) -> Iterable[Sequence[object]]:
         for seed, upper, lower in zip(row.seeds, row.upper.found, row.lower.found, strict=True):
             rounds = ("" if found is None else found for found in (upper, lower))
             yield (*setting, *rounds, seed)
-
-
-def _line_rows(name: str, figure: Figure) -> Iterable[Sequence[object]]:
-    for panel in figure.panels:
-        for line in panel.lines:
-            if line.look is None:  # the target
-                continue
-            spread = line.high - line.y if line.high.size else [None] * line.x.size
-            for x, y, side in zip(line.x, line.y, spread, strict=True):
-                where, what = (panel.x.label, f"{x:.6g}"), (panel.y.label, f"{y:.6g}")
-                yield (
-                    Path(name).stem,
-                    line.name,
-                    *where,
-                    *what,
-                    "" if side is None else f"{side:.3g}",
-                )
 
 
 def _write(path: Path, head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,12 +13,11 @@ from fedplan.studies import (
     Experiment,
     Progress,
     RunSummary,
-    make_cells,
     make_jobs,
     planned_problem,
 )
 from fedplan_reproduction.design import Design
-from fedplan_reproduction.total_time import TotalTime
+from fedplan_reproduction.tables import TrainedRun
 
 AS_IT_IS = 1.0
 COMM_FACTORS = (0.25, AS_IT_IS, 4.0)  # communication costs this many times the study's
@@ -31,27 +29,15 @@ class TrainedGrid:
     """What was trained.
 
     summaries : by how many times the study's communication costs; the runs are the same.
+    runs : one row each, at what communication costs in the study.
     shown : the runs of the curves.
     """
 
     summaries: dict[float, list[RunSummary]]
+    runs: list[TrainedRun]
     shown: tuple[RunRecord, ...]
     shown_clients: int
     shown_steps: int
-
-    def total_times(self) -> list[TotalTime]:
-        """Seconds to the target of every (K, E) that arrived with all seeds."""
-        cells = make_cells(self.summaries[AS_IT_IS], TIME)
-        return [
-            TotalTime(
-                clients_per_round=cell.setting[0],
-                local_steps=cell.local_steps,
-                mean_s=cell.cost,
-                sd_s=cell.cost_error * math.sqrt(cell.seeds) if cell.seeds > 1 else 0.0,
-            )
-            for cell in sorted(cells, key=lambda cell: cell.setting)
-            if math.isfinite(cell.cost)
-        ]
 
 
 def train_grid(
@@ -69,20 +55,34 @@ def train_grid(
     many = [k for k in design.clients_per_round if k <= num_clients] or [num_clients]
     shown_clients = min(many, key=lambda k: abs(k - design.shown_clients))
 
-    def take(run: RunRecord) -> tuple[dict[float, RunSummary], RunRecord | None]:
+    def take(run: RunRecord) -> tuple[dict[float, RunSummary], TrainedRun, RunRecord | None]:
         prices = {factor: RunSummary.of(clock.reprice(run)) for factor, clock in clocks.items()}
         is_shown = run.clients_per_round == shown_clients or run.local_steps == design.shown_steps
-        return prices, run if is_shown else None
+        return prices, _row(run), run if is_shown else None
 
     # The longest runs first, so that they are not left for the end.
     settings = [uniform(k, e) for e in reversed(design.local_steps) for k in many]
     jobs = make_jobs(settings, seeds)
     taken = archive.map_all(jobs, experiment.stop, take, progress=progress)
     return TrainedGrid(
-        summaries={factor: [prices[factor] for prices, _ in taken] for factor in COMM_FACTORS},
-        shown=tuple(run for _, run in taken if run is not None),
+        summaries={factor: [prices[factor] for prices, *_ in taken] for factor in COMM_FACTORS},
+        runs=[row for _, row, _ in taken],
+        shown=tuple(run for *_, run in taken if run is not None),
         shown_clients=shown_clients,
         shown_steps=design.shown_steps,
+    )
+
+
+def _row(run: RunRecord) -> TrainedRun:
+    return TrainedRun(
+        clients_per_round=run.setting.pair[0],
+        local_steps=run.local_steps,
+        seed=run.seed,
+        status=run.status,
+        rounds=run.num_rounds,
+        time_s=run.time_s,
+        energy_j=run.energy_j,
+        test_accuracy=run.test_accuracy,
     )
 
 

@@ -55,7 +55,7 @@ def summary(made: Reproduction) -> list[str]:
     lines = [_table1_summary(made)]
     if made.grid is not None:
         lines += [*_time_summary(made, made.grid), *_weight_summary(made.priced)]
-    for verdict in ("holds", "does not hold", "cannot tell"):
+    for verdict in ("holds", "does not hold", "cannot tell", "not tested"):
         names = [one.source for one in made.checks if one.verdict == verdict]
         if names:
             lines.append(f"{verdict.capitalize()} on the grid: {', '.join(names)}.")
@@ -125,14 +125,14 @@ def _time_summary(made: Reproduction, grid: TrainedGrid) -> list[str]:
         )
     lines = [line + "."]
     accuracies = [
-        accuracy
-        for run in grid.shown
-        if run.status == "target" and (accuracy := run.rounds[-1].accuracy) is not None
+        run.test_accuracy
+        for run in grid.runs
+        if run.status == "target" and run.test_accuracy is not None
     ]
     if accuracies:
-        words = f"Accuracy at the target: {statistics.fmean(accuracies):.1%} of training samples"
+        words = f"Test accuracy at the target: {statistics.fmean(accuracies):.1%}"
         if figure.test_accuracy is not None and target == figure.target_loss:
-            words += f"; the paper has {figure.test_accuracy:.1%} of test samples"
+            words += f"; the paper has {figure.test_accuracy:.1%}"
         lines.append(words + ".")
     return lines
 
@@ -144,7 +144,8 @@ def _weight_summary(priced: Sequence[Priced]) -> list[str]:
         errors = [one.relative_cost - 1.0 for one in own if math.isfinite(one.relative_cost)]
         if not own:
             continue
-        line = f"Over {len(own)} energy weights {name} "
+        line = f"Over {len(own)} energy weights {name} " if len(own) > 1 else f"{name} "
+        line = line[0].upper() + line[1:]
         if errors:
             line += (
                 f"cost {statistics.fmean(errors):+.1%} on average and {max(errors):+.1%} at worst "
@@ -154,7 +155,8 @@ def _weight_summary(priced: Sequence[Priced]) -> list[str]:
             line += "never reach the target with every seed"
         if 0 < len(errors) < len(own):
             line += f"; {len(own) - len(errors)} never reach the target with every seed"
-        lines.append(line + ("; the paper says 4.85% and 10.23%." if method == PAPER else "."))
+        says = "; the paper says 4.85% and 10.23%." if len(own) > 1 and method == PAPER else "."
+        lines.append(line + says)
     return lines
 
 
@@ -185,9 +187,10 @@ def _table1(made: Reproduction) -> str:
 
 def _figures(made: Reproduction, pictures: Sequence[str]) -> list[str]:
     parts = [
-        "Loss and accuracy are of the training samples (of those that were evaluated); the paper "
-        "shows the accuracy of test samples. Which K and E its figures show is not printed, so "
-        "these were chosen around its plans. A setting with a seed that never arrives has no time.",
+        "The loss is of the training samples (of those that were evaluated). Which K and E the "
+        "paper's figures show is not printed, so these were chosen around its plans. A setting "
+        "with a seed that never arrives has no cost. `--redraw` draws the figure again from the "
+        "tables.",
         *(f"![{picture.removesuffix('.png')}]({picture})" for picture in pictures),
     ]
     if made.priced:
@@ -214,8 +217,8 @@ def _figures(made: Reproduction, pictures: Sequence[str]) -> list[str]:
 
 def _priced_cells(one: Priced) -> tuple[object, ...]:
     setting = "turns" if one.method == FEDPLAN else "-"
-    if one.setting is not None:
-        setting = f"{one.setting[0]}, {one.setting[1]}"
+    if one.local_steps is not None:
+        setting = f"{one.clients_per_round}, {one.local_steps}"
     numbers = (one.cost, one.relative_cost, one.time_s, one.energy_j)
     shown = ("never" if math.isinf(x) else None if math.isnan(x) else x for x in numbers)
     return f"{one.energy_weight:g}", one.method, setting, *shown

@@ -21,10 +21,11 @@ from fedplan.studies import (
     read_study,
 )
 from fedplan_reproduction.checks import Check, check_theory
+from fedplan_reproduction.curves import CurvePoint, curve_points
 from fedplan_reproduction.design import Design, design_of
 from fedplan_reproduction.grid import TrainedGrid, train_grid
 from fedplan_reproduction.table1 import Row, measure_table1, table_of
-from fedplan_reproduction.weights import Priced, price_plans
+from fedplan_reproduction.weights import Plans, Priced, price_plans
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -47,6 +48,7 @@ class Reproduction:
     prepared: Prepared
     table1: list[Row]
     grid: TrainedGrid | None
+    curves: list[CurvePoint]
     priced: list[Priced]
     checks: list[Check]
     took_s: float
@@ -100,18 +102,19 @@ def reproduce(
         seeds,
         progress=_step(report, "Table I"),
     )
-    grid, priced = None, []
+    grid, plans = None, Plans(priced=[], quickest={})
     if not table_only:
         archive, design = experiment.archive(store), prepared.design
         progress = _step(report, "figures")
         grid = train_grid(experiment, archive, design, seeds, progress=progress)
-        priced = price_plans(experiment, archive, grid, design.energy_weights, seeds, report=report)
+        plans = price_plans(experiment, archive, grid, design.energy_weights, seeds, report=report)
     return Reproduction(
         prepared=prepared,
         table1=table1,
         grid=grid,
-        priced=priced,
-        checks=[] if grid is None else check_theory(grid),
+        curves=[] if grid is None else curve_points(grid, plans.quickest),
+        priced=plans.priced,
+        checks=[] if grid is None else check_theory(grid, experiment.num_clients),
         took_s=time.perf_counter() - start,
     )
 

@@ -9,6 +9,7 @@ from functools import partial
 
 from fedplan import Objective, uniform
 from fedplan.core.course import Course
+from fedplan.core.records import RunRecord
 from fedplan.simulation import Job
 from fedplan.studies import (
     Archive,
@@ -32,19 +33,31 @@ FEDPLAN, PAPER, BEST = "fedplan", "paper", "best measured"
 class Priced:
     """What one method's setting costs at one energy weight; infinite where a seed never arrives.
 
-    setting : (K, E); None where the pilots led to no plan, and of fedplan, which begins with groups
-        and goes on as the rounds tell.
+    clients_per_round, local_steps : None where the pilots led to no plan, and of fedplan, which
+        begins with groups and goes on as the rounds tell.
     relative_cost : over the best of the grid; NaN where there is no such thing.
     """
 
     energy_weight: float
     method: str
-    setting: tuple[int, int] | None
+    clients_per_round: int | None
+    local_steps: int | None
     cost: float
     error: float
     time_s: float
     energy_j: float
     relative_cost: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plans:
+    """What every method costs at each weight, and the runs of those that were trained for it.
+
+    quickest : those of the weight 0, by the name of their line in a figure of curves.
+    """
+
+    priced: list[Priced]
+    quickest: dict[str, list[RunRecord]]
 
 
 def price_plans(
@@ -55,7 +68,7 @@ def price_plans(
     seeds: Sequence[int],
     *,
     report: Report | None = None,
-) -> list[Priced]:
+) -> Plans:
     """Train for every weight as fedplan and as the paper does, beside the best of the grid.
 
     fedplan's bill has every round; the paper's leaves out its pilots, for they are shared by all
@@ -64,6 +77,7 @@ def price_plans(
     runs = grid.summaries[AS_IT_IS]
     checking = list(seeds[1::2] or seeds)
     found = []
+    quickest: dict[str, list[RunRecord]] = {}
     for weight in weights:
         objective = Objective.weighted(weight)
         best = empirical_optimum(runs, objective)
@@ -71,14 +85,19 @@ def price_plans(
         course = make_course("online", planned_problem(weighted))
         made = _train(experiment, archive, course, checking, report)
         found.append(_priced(weight, FEDPLAN, None, made, best))
+        lines = {FEDPLAN: made}
         setting = _paper_setting(weighted, archive, report)
         chosen = None if setting is None else uniform(*setting)
         made = [] if chosen is None else _train(experiment, archive, chosen, checking, report)
         found.append(_priced(weight, PAPER, setting, made, best))
+        if chosen is not None:
+            lines[f"{PAPER}: {chosen.label}"] = made
+        if weight == 0:
+            quickest = lines
         cheapest = None if best is None else best.setting
         own = [run for run in runs if run.setting == cheapest and run.seed in checking]
-        found.append(_priced(weight, BEST, cheapest, own, best))
-    return found
+        found.append(_cost(weight, BEST, cheapest, own, best))
+    return Plans(priced=found, quickest=quickest)
 
 
 def _paper_setting(
@@ -96,13 +115,23 @@ def _train(
     course: Course,
     seeds: Sequence[int],
     report: Report | None,
-) -> list[RunSummary]:
+) -> list[RunRecord]:
     jobs = [Job(course=course, seed=seed) for seed in seeds]
     progress = None if report is None else lambda job, record: report("plans", job, record)
-    return archive.map_all(jobs, experiment.stop, RunSummary.of, progress=progress)
+    return archive.run_all(jobs, experiment.stop, progress=progress)
 
 
 def _priced(
+    weight: float,
+    method: str,
+    setting: tuple[int, int] | None,
+    runs: Sequence[RunRecord],
+    best: Cell | None,
+) -> Priced:
+    return _cost(weight, method, setting, [RunSummary.of(run) for run in runs], best)
+
+
+def _cost(
     weight: float,
     method: str,
     setting: tuple[int, int] | None,
@@ -118,7 +147,8 @@ def _priced(
     return Priced(
         energy_weight=weight,
         method=method,
-        setting=setting,
+        clients_per_round=setting and setting[0],
+        local_steps=setting and setting[1],
         cost=cost,
         error=error,
         time_s=time_s,

@@ -38,13 +38,20 @@ def test_setup3_makes_its_folder_and_keeps_its_contract(fedplan, words, tmp_path
     assert len(answer["checks"]) == 8
     folder = tmp_path / "made"
     assert {path.name for path in folder.iterdir()} == {
-        "README.md", "table1.csv", "pilots.csv", "curves.csv", "times.csv", "weights.csv",
-        "curves-steps.png", "curves-clients.png", "times.png", "weights.png",
+        "README.md", "table1.csv", "pilots.csv", "heading.csv", "runs.csv", "plans.csv",
+        "checks.csv", "figure5.png",
     }  # fmt: skip
     page = (folder / "README.md").read_text()
     assert "fedplan reproduce setup3" in page and "`target-loss=1.9`" in page
     assert all(line in page for line in answer["summary"])
     assert all(one["numbers"] in page for one in answer["checks"])
+    pictures = [(folder / "figure5.png").read_bytes()]
+    (folder / "figure5.png").unlink()
+    again = fedplan("reproduce", "setup3", "--redraw", "--output", folder)
+    assert again.code == 0 and "figure5.png" in again.out
+    assert [(folder / "figure5.png").read_bytes()] == pictures
+    other = fedplan("reproduce", "setup1", "--redraw", "--output", folder)
+    assert other.code == 2 and "is not of setup1" in other.err
     pilots = read_pilots(folder / "pilots.csv")
     assert [pilot.rounds_to_lower for pilot in pilots] == [
         row["lower"]["rounds"] for row in answer["table1"]
@@ -57,8 +64,10 @@ def test_setup1_has_no_energy_to_speak_of(fedplan, words, tmp_path):
     assert result.code == 0
     assert "no pair that the paper has" in result.out  # the losses are others than the paper's
     page = (tmp_path / "made" / "README.md").read_text()
-    assert "Corollary 1" in page and "Theorem 3" not in page
-    assert not (tmp_path / "made" / "weights.png").exists()
+    assert "the devices' energy is not known" in page
+    curves = (tmp_path / "made" / "curves.csv").read_text()
+    assert all(f"\n{panel}," in curves for panel in "abde") and "fedplan" in curves
+    assert (tmp_path / "made" / "figure3.png").exists()
 
 
 def test_table_1_alone_says_never_where_a_seed_does_not_arrive(fedplan, words, tmp_path):

@@ -1,4 +1,4 @@
-"""The figures of a reproduction: cost against the energy weight, and total time."""
+"""The figures of a reproduction: their panels, from tables alone, and the tables themselves."""
 
 from __future__ import annotations
 
@@ -6,103 +6,148 @@ import math
 
 import pytest
 
+from fedplan.core.records import RoundRecord, RunRecord
 from fedplan.errors import InputError
-from fedplan.figures import Figure, draw_print, draw_screen
-from fedplan.figures.spec import Texts
-from fedplan_reproduction.total_time import TotalTime, total_time_data
+from fedplan.figures import Figure, draw_print
+from fedplan.figures.spec import Points
+from fedplan.participation import uniform
+from fedplan_reproduction.curves import curve_points
+from fedplan_reproduction.folder import draw
+from fedplan_reproduction.grid import TrainedGrid
+from fedplan_reproduction.panels import cost_panel, training_figure, weights_figure
+from fedplan_reproduction.published import FIGURES
+from fedplan_reproduction.tables import TrainedRun, read_rows, write_rows
 from fedplan_reproduction.weights import BEST, FEDPLAN, PAPER, Priced
-from fedplan_reproduction.weights_figure import weights_figure
 
-WEIGHTS = [0.0, 0.5, 1.0]
+WEIGHTS = (0.0, 0.45, 1.0)
+NEVER = (math.inf,) * 3
+NAMES = (
+    "clients_per_round", "local_steps", "seed", "status", "rounds", "time_s", "energy_j",
+    "test_accuracy",
+)  # fmt: skip
 
 
-def priced(method: str, relative, times, energies, errors=(0.0, 0.0, 0.0)) -> list[Priced]:
+def priced(method, relative, pair=(None, None), error=0.0):
     """What a method costs at each weight, where the lowest cost measured is 2."""
     return [
         Priced(
             energy_weight=weight,
             method=method,
-            setting=None,
-            cost=2.0 * relative[place],
-            error=2.0 * errors[place],
-            time_s=times[place],
-            energy_j=energies[place],
-            relative_cost=relative[place],
+            clients_per_round=pair[0],
+            local_steps=pair[1],
+            cost=2.0 * ratio,
+            error=2.0 * error,
+            time_s=10.0 * ratio,
+            energy_j=3.0 * ratio,
+            relative_cost=ratio,
         )
-        for place, weight in enumerate(WEIGHTS)
+        for weight, ratio in zip(WEIGHTS, relative, strict=True)
     ]
+
+
+ROWS = [
+    TrainedRun(**dict(zip(NAMES, (k, e, seed, "target", 9, k + e + seed, k * e, 0.9), strict=True)))
+    for k in (1, 4)
+    for e in (10, 20, 40)
+    for seed in (0, 1)
+]
+LOST = TrainedRun(**dict(zip(NAMES, (9, 10, 0, "rounds", 9, 1.0, 1.0, None), strict=True)))
 
 
 def drawn(data: Figure) -> Figure:
-    """The same, once both drawings are made."""
+    """The same, once it is drawn."""
     draw_print(data).draw_without_rendering()
-    names = [trace.name for trace in draw_screen(data).data if trace.showlegend]
-    assert set(names) >= {line.name for panel in data.panels for line in panel.lines}
     return data
 
 
-def test_costs_and_their_errors_are_those_given() -> None:
-    found = [
-        *priced(FEDPLAN, [1.0, 1.1, 1.02], [10.0, 20.0, 40.0], [9.0, 4.0, 1.0], [0.01, 0.02, 0.03]),
-        *priced(PAPER, [1.5, math.inf, 1.2], [20.0, math.inf, 60.0], [10.0, math.inf, 3.0]),
-        *priced(BEST, [1.0] * 3, [math.inf] * 3, [math.inf] * 3),
+def test_rows_are_read_as_they_were_written(tmp_path):
+    write_rows(tmp_path / "runs.csv", TrainedRun, [*ROWS, LOST])
+    assert read_rows(tmp_path / "runs.csv", TrainedRun) == [*ROWS, LOST]
+    plans = priced(PAPER, NEVER, (4, 20))
+    write_rows(tmp_path / "plans.csv", Priced, plans)
+    assert read_rows(tmp_path / "plans.csv", Priced) == plans
+    with pytest.raises(InputError, match="cannot be read again"):
+        read_rows(tmp_path / "runs.csv", Priced)
+
+
+def test_cost_over_k_and_e_has_every_setting_that_arrives_and_marks_every_method():
+    plans = [
+        *priced(FEDPLAN, (0.5,) * 3),
+        *priced(PAPER, (7.0,) * 3, (4, 20)),
+        *priced(BEST, (1.0,) * 3, (1, 10)),
     ]
-    data = drawn(weights_figure(found, title="mine", note=""))
-    cost, trade = data.panels
-    assert [line.name for line in cost.lines] == ["fedplan", "paper", "best measured"]
-    assert cost.lines[0].x.tolist() == WEIGHTS and cost.lines[0].y.tolist() == [1.0, 1.1, 1.02]
-    assert cost.lines[0].high == pytest.approx([1.01, 1.12, 1.05])
-    assert math.isnan(cost.lines[1].y[1])
-    assert cost.y.label == "cost / the lowest measured" and cost.y.has(0.99) and cost.y.has(1.5)
-    assert [line.name for line in trade.lines] == ["fedplan", "paper"]
-    assert trade.lines[0].x.tolist() == [10.0, 20.0, 40.0]
-    (ends,) = [part for part in trade.parts if isinstance(part, Texts)]
-    assert ends.texts == ("0", "1") and ends.x.tolist() == [20.0, 60.0]  # the slower method's
-    assert (trade.x.label, trade.y.label) == ("time to target (s)", "energy to target (J)")
+    summaries = [row.summary for row in (*ROWS, LOST)]
+    panel = cost_panel(summaries, plans, 0.0, title="", published=FIGURES["setup1"])
+    lines = {line.name: line for line in panel.lines}
+    assert "K=9" not in lines
+    assert lines["K=4"].x.tolist() == [10, 20, 40] and lines["K=4"].y.tolist() == [14.5, 24.5, 44.5]
+    assert lines["fedplan, 1"].y.tolist() == [1.0, 1.0]
+    assert {"published best, 141.5", "published plan, 145.2"} < lines.keys()
+    spots = {part.name: (part.x[0], part.y[0]) for part in panel.parts if isinstance(part, Points)}
+    assert spots == {
+        "paper's plan: K=4, E=20, 14": (20, 14),
+        "best measured: K=1, E=10, 2": (10, 2),
+    }
+    energy = cost_panel(summaries, plans, 1.0, title="")
+    assert {line.name: line for line in energy.lines}["K=4"].y.tolist() == [40, 80, 160]
 
 
-def test_a_method_that_never_arrives_has_no_place_in_the_trade_off() -> None:
-    never = [math.inf] * 3
-    lost = [*priced(FEDPLAN, never, never, never), *priced(PAPER, never, never, never)]
-    arrives = priced(BEST, [1.0] * 3, [9.0, 10.0, 90.0], [3.0] * 3)
-    _, trade = drawn(weights_figure([*lost, *arrives], title="mine", note="")).panels
-    assert [line.name for line in trade.lines] == ["best measured"] and trade.x.log
-    nowhere = priced(BEST, [1.0] * 3, never, never)
-    (alone,) = weights_figure([*lost, *nowhere], title="mine", note="").panels
-    assert len(alone.lines) == 3
-    with pytest.raises(InputError, match="at least one number"):
-        weights_figure([*lost, *priced(BEST, never, never, never)], title="mine", note="")
-
-
-def test_total_time_has_a_line_for_every_k_and_for_every_e() -> None:
-    totals = [
-        TotalTime(clients_per_round=k, local_steps=e, mean_s=600.0 * k + e, sd_s=k)
-        for k in (2, 8)
-        for e in (30, 10, 90)
+def test_figure_5_has_five_panels_and_leaves_out_what_never_arrives():
+    plans = [
+        *priced(FEDPLAN, (0.5, 0.6, 0.7), error=0.02),
+        *priced(PAPER, (1.5, math.inf, 1.2), (4, 20)),
+        *priced(BEST, (1.0,) * 3, (1, 10)),
     ]
-    data = drawn(total_time_data(totals, title="mine", note=""))
-    over_e, over_k = data.panels
-    assert [line.name for line in over_e.lines] == ["K=2", "K=8"]
-    assert all(panel.own_legend for panel in data.panels)
-    assert over_e.lines[1].x.tolist() == [10, 30, 90]
-    assert over_e.lines[1].y.tolist() == [4810.0, 4830.0, 4890.0]
-    assert (over_e.lines[1].y - over_e.lines[1].low).tolist() == [8.0] * 3
-    assert [line.name for line in over_k.lines] == ["E=10", "E=30", "E=90"]
-    assert over_k.lines[0].y.tolist() == [1210.0, 4810.0] and over_k.y.label.endswith("(min)")
+    summaries = [row.summary for row in ROWS]
+    data = drawn(weights_figure(summaries, plans, title="mine", note=""))
+    assert [panel.title[:3] for panel in data.panels] == ["(a)", "(b)", "(c)", "(d)", "(e)"]
+    ours, paper, _ = data.panels[3].lines
+    assert ours.y.tolist() == [0.5, 0.6, 0.7] and ours.high == pytest.approx([0.52, 0.62, 0.72])
+    assert math.isnan(paper.y[1])
+    assert data.panels[4].lines[0].x.tolist() == pytest.approx([5.0, 6.0, 7.0])
+    lost = [*plans[:3], *priced(PAPER, NEVER), *plans[6:]]
+    last = drawn(weights_figure(summaries, lost, title="", note="")).panels[-1]
+    assert [line.name for line in last.lines] == [FEDPLAN, BEST]
 
 
-def test_total_times_far_above_the_others_do_not_squash_them() -> None:
-    times = {1: (4000.0, 4500.0), 10: (60.0, 5.0), 20: (50.0, 2.0)}
-    totals = [
-        TotalTime(clients_per_round=k, local_steps=e, mean_s=mean, sd_s=sd)
-        for k, (mean, sd) in times.items()
-        for e in (10, 20)
-    ]
-    for panel in drawn(total_time_data(totals, title="mine", note="")).panels:
-        assert panel.y.log and panel.y.has(8500.0) and panel.y.has(48.0) and not panel.y.has(10.0)
+def run_of(k, e, seed, losses):
+    return RunRecord(
+        setting=uniform(k, e),
+        seed=seed,
+        status="target",
+        rounds=tuple(
+            RoundRecord(round=r, loss=loss, test_accuracy=1 - loss / 4, seconds=float(bool(r)))
+            for r, loss in enumerate(losses)
+        ),
+    )
 
 
-def test_total_time_of_a_single_setting_is_refused() -> None:
-    alone = TotalTime(clients_per_round=2, local_steps=3, mean_s=1.0)
-    with pytest.raises(InputError, match="two settings"):
-        total_time_data([alone], title="mine", note="")
+def test_curves_are_means_over_seeds_that_end_where_half_of_the_runs_have():
+    runs = (run_of(2, 5, 0, [2.0, 1.0]), run_of(2, 5, 1, [2.0, 1.5, 1.0]), run_of(2, 9, 0, [2, 1]))
+    grid = TrainedGrid(summaries={}, runs=[], shown=runs, shown_clients=2, shown_steps=5)
+    points = curve_points(grid, {FEDPLAN: [run_of(1, 1, 0, [2.0, 0.5])]})
+    found = {
+        panel: list(dict.fromkeys(point.line for point in points if point.panel == panel))
+        for panel in "abde"
+    }
+    both, one = ["K=2, E=5", "K=2, E=9", FEDPLAN], ["K=2, E=5", FEDPLAN]
+    assert found == {"a": both, "b": one, "d": both, "e": one}
+    line = [point for point in points if (point.panel, point.line) == ("a", "K=2, E=5")]
+    assert line[0].value == 2.0 and line[-1].seconds == 1.5
+    assert line[-1].value == pytest.approx((1.0 + 1.25) / 2)
+    figure = training_figure(
+        points, [row.summary for row in ROWS], [], FIGURES["setup1"], target_loss=1.0, title="",
+        note="",
+    )  # fmt: skip
+    assert [panel.title[:3] for panel in drawn(figure).panels] == [f"({x})" for x in "abcde"]
+
+
+def test_a_line_without_two_points_is_left_out():
+    runs = (run_of(2, 5, 0, [2.0]),)
+    grid = TrainedGrid(summaries={}, runs=[], shown=runs, shown_clients=2, shown_steps=5)
+    assert curve_points(grid, {}) == []
+
+
+def test_a_folder_of_another_setup_is_refused(tmp_path):
+    with pytest.raises(InputError, match="cannot be read again"):
+        draw(tmp_path, "setup1")
