@@ -10,7 +10,6 @@ from typing import Any, TypeVar, cast, get_args, get_type_hints
 
 from fedplan import InputError
 from fedplan.atomic import draft_of
-from fedplan.core.records import Status
 from fedplan.studies import RunSummary
 
 T = TypeVar("T")
@@ -36,7 +35,7 @@ class TrainedRun:
             clients_per_round=self.clients_per_round,
             local_steps=self.local_steps,
             seed=self.seed,
-            status=cast(Status, self.status),
+            status=cast(Any, self.status),
             rounds=self.rounds,
             time_s=self.time_s,
             energy_j=self.energy_j,

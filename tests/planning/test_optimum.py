@@ -205,3 +205,14 @@ def test_alternatives_are_priced_and_checked_against_the_limits():
                 ratio = cost[k - 1, e - 1] / plan.prediction.cost
                 assert other.cost_ratio == pytest.approx(ratio, rel=1e-9)
                 assert other.cost_ratio >= 1 - 1e-9 or not other.feasible
+
+
+def test_what_is_left_out_too_early_shows_in_the_certificate(monkeypatch):
+    fleet = draw_fleet(30, step_time_s=(0.1, 0.03), comm_time_s=(2.0, 0.6), seed=1)
+    bound, worth = Bound(a0=2000.0, b0=1.0, c0=20.0), {"energy_weight": 0.0}
+    assert make_plan(fleet, bound, method="exact", **worth).certificate.gap == 0
+    ceiling = exact._Search._ceiling
+    monkeypatch.setattr(exact._Search, "_ceiling", lambda self: 0.9 * ceiling(self))
+    careless = make_plan(fleet, bound, method="exact", **worth)
+    assert careless.certificate.lower_bound < careless.prediction.cost
+    assert careless.certificate.gap > 0

@@ -59,7 +59,7 @@ def test_setup3_makes_its_folder_and_keeps_its_contract(fedplan, words, tmp_path
 
 
 def test_setup1_has_no_energy_to_speak_of(fedplan, words, tmp_path):
-    tiny = ("target-loss=1.6", "pairs=[[10, 50]]", "upper-loss=1.8", "lower-loss=1.6")
+    tiny = ("target-loss=1.6", "pairs=[[10, 50], [20, 100]]", "upper-loss=1.8", "lower-loss=1.6")
     result = fedplan("reproduce", "setup1", *tiny, "--quick", "--seeds", "1", "-q", *words)
     assert result.code == 0
     assert "no pair that the paper has" in result.out  # the losses are others than the paper's

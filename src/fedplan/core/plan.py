@@ -53,9 +53,9 @@ class LazyLaw(Protocol):
 class Certificate:
     """Proof of optimality: no integer (K, E) has an `objective` below `lower_bound`.
 
-    `gap` is what the plan has above it, relative for a cost, absolute for a regret; 0 means
-    equal to floating-point precision (1e-12). `objective` names what the method minimises: "cost"
-    (exact), "regret" (robust), or "p3" (paper, whose search proves nothing, so both are None).
+    `gap` is what the plan has above it, relative for a cost, absolute for a regret; 0 of a cost
+    means that both agree to 1e-9. `objective` names what the method minimises: "cost" (exact),
+    "regret" (robust), or "p3" (paper, whose search proves nothing, so both are None).
     """
 
     objective: Literal["cost", "regret", "p3"]

@@ -66,13 +66,13 @@ def minimise(problem: Problem, bound: Bound, *, target_gap: float = 1.0) -> Opti
     >>> best.setting, best.value == best.lower_bound
     ((1, 12), True)
     """
-    found = _Search(problem, bound, target_gap).run()
+    search = _Search(problem, bound, target_gap)
+    found = search.run()
     if found is None:
         return None
     cost, k, e = found
-    cost /= target_gap
-    # Every other point was discarded for a lower bound of at least `cost`, to PRECISION.
-    return Optimum(setting=(k, e), value=cost, lower_bound=cost)
+    proved = cost if search.discarded >= cost * (1 - PRECISION) else search.discarded
+    return Optimum(setting=(k, e), value=cost / target_gap, lower_bound=proved / target_gap)
 
 
 @dataclass(slots=True)
@@ -110,6 +110,7 @@ class _Search:
         self.bounds = np.empty((0, self.low.size))
         self.steps = np.empty((0, self.low.size), dtype=np.int64)
         self.best: tuple[float, int, int] | None = None
+        self.discarded = math.inf  # the least lower bound for which anything was left out
 
     def run(self) -> tuple[float, int, int] | None:
         """Cost, K and E of the optimum."""
@@ -252,8 +253,10 @@ class _Search:
 
     def _prune(self) -> None:
         """Drop every stretch of K that cannot beat the best known point."""
-        keep = self.bounds.min(axis=0) < self._ceiling()
+        least = self.bounds.min(axis=0)
+        keep = least < self._ceiling()
         if not keep.all():
+            self.discarded = min(self.discarded, float(least[~keep].min()))
             self.low, self.high, self.drift = self.low[keep], self.high[keep], self.drift[keep]
             self.bounds, self.steps = self.bounds[:, keep], self.steps[:, keep]
 
