@@ -22,6 +22,7 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -78,7 +79,7 @@ def mutants_of(path: Path) -> Iterator[Mutant]:
                     yield Mutant(file=name, line=at[0], was=line.decode(), becomes=becomes)
 
 
-def _changes(node: ast.AST) -> Iterator[tuple]:
+def _changes(node: ast.AST) -> Iterator[tuple[Any, Any, Any]]:
     """Where a change begins and ends, and what becomes of the text between."""
     if isinstance(node, ast.BinOp) and type(node.op) in SWAPPED:
         yield _between(node.left, node.right, node.op)
@@ -87,11 +88,12 @@ def _changes(node: ast.AST) -> Iterator[tuple]:
     elif isinstance(node, ast.BoolOp):
         yield _between(node.values[0], node.values[1], node.op)
     elif isinstance(node, ast.Constant) and type(node.value) in (int, float):
+        value: Any = node.value
         start, end = (node.lineno, node.col_offset), (node.end_lineno, node.end_col_offset)
-        yield start, end, lambda _: repr(node.value * 2 if node.value else 1)
+        yield start, end, lambda _: repr(value * 2 if value else 1)
 
 
-def _between(left: ast.expr, right: ast.expr, operator: ast.AST) -> tuple:
+def _between(left: ast.expr, right: ast.expr, operator: ast.AST) -> tuple[Any, Any, Any]:
     symbols = {"+", "-", "*", "/", "**", "//", "<", "<=", ">", ">=", "==", "!=", "and", "or"}
 
     def swap(text: str) -> str:
@@ -167,7 +169,7 @@ def main() -> None:
     print(f"{killed} of {len(chosen)} mutants killed, of {len(every):,} that there are")
 
 
-def _fields(mutant: Mutant) -> dict[str, object]:
+def _fields(mutant: Mutant) -> dict[str, Any]:
     return {field.name: getattr(mutant, field.name) for field in fields(Mutant)}
 
 
@@ -175,7 +177,8 @@ def _read() -> dict[Mutant, Tried]:
     if not RESULTS.exists():
         return {}
     with RESULTS.open(encoding="utf-8", newline="") as file:
-        rows = [Tried(**{**row, "line": int(row["line"])}) for row in csv.DictReader(file)]
+        texts: list[dict[str, Any]] = list(csv.DictReader(file))
+    rows = [Tried(**{**row, "line": int(row["line"])}) for row in texts]
     return {Mutant(file=r.file, line=r.line, was=r.was, becomes=r.becomes): r for r in rows}
 
 

@@ -77,7 +77,7 @@ def reproduce(
         for name, folder in zip(setups, folders, strict=True):
             picture = draw(folder, name)
             if output_format != "json":
-                print_text(f"Drawn: {picture}")
+                print_blocks([f"Drawn: {picture}"])
         if output_format == "json":
             print_json({"success": True, "output": [str(folder) for folder in folders]})
         return
