@@ -92,6 +92,8 @@ class RankingCache:
             few = len(fleet) <= _FEW and fleet.is_ungrouped
             known = self._every_line(fleet, local_steps) if few else np.empty((3, 0))
             self._lines.keep(local_steps, known)
+        if known.shape[1] == len(fleet):
+            return known[1:, ks - 1]
         places = np.searchsorted(known[0], ks)
         if not known.size or (known[0].take(places, mode="clip") != ks).any():
             new = np.setdiff1d(ks, known[0])
