@@ -120,6 +120,19 @@ def test_the_paper_page_names_functions_and_tests_that_exist():
             value = getattr(value, part)
     tests = {name for row in rows for name in re.findall(r"`(tests/[a-z_0-9/]+\.py)`", row)}
     assert tests and all((ROOT / name).is_file() for name in tests)
+    data = {name for row in rows for name in re.findall(r"`(reproduction/results/[^`]+)`", row)}
+    assert len(data) > 5 and all((ROOT / name).exists() for name in data)
+
+
+def test_every_figure_and_table_of_the_paper_has_a_row_with_a_test():
+    rows = [line.split(" | ") for line in PAPER_TO_CODE.read_text().splitlines()]
+    first = {row[0].removeprefix("| "): row for row in rows if len(row) > 3}
+    for figure in (3, 4, 5):
+        named = [name for name in first if name.startswith(f"Figure {figure} ")]
+        panels = {letter for name in named for letter in re.findall(r"\(([a-e])\)", name)}
+        assert panels == set("abcde"), figure
+        assert all("tests/" in first[name][-1] for name in named)
+    assert {f"Table I, Setup {setup}" for setup in (1, 2, 3)} < first.keys()
 
 
 def test_every_number_of_the_paper_is_on_the_page():
