@@ -10,7 +10,7 @@ import click
 
 from fedplan.cli.output import draw, print_result
 from fedplan.cli.progress import step_bar
-from fedplan.cli.training import Asked, asks, compile_kernels
+from fedplan.cli.training import StudyRequest, compile_kernels, study_options
 from fedplan.words import Table, table_of, with_error
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@asks()
+@study_options()
 @click.option(
     "--course",
     "courses",
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     "for more.",
 )
 @click.option("--seeds", type=int, metavar="N", help="Runs of each; without it as the study says.")
-def compare(asked: Asked, courses: tuple[str, ...], seeds: int | None) -> None:
+def compare(request: StudyRequest, courses: tuple[str, ...], seeds: int | None) -> None:
     """Train a study as several courses would, and hold their whole bills against each other.
 
     A course is what decides who trains when, and for how many local steps: fedplan's own (online),
@@ -58,14 +58,16 @@ def compare(asked: Asked, courses: tuple[str, ...], seeds: int | None) -> None:
     from fedplan.studies.compare import compare_courses, read_entrants
     from fedplan.studies.figures import comparison_figure
 
-    entrants = asked.read(lambda: read_entrants(asked.study, asked.overrides, courses, seeds))
-    experiment = asked.build(entrants[0].study)
-    with asked.open_store() as store:
-        compile_kernels(experiment, quiet=asked.quiet)
-        with step_bar(quiet=asked.quiet) as progress:
+    entrants = request.read(lambda: read_entrants(request.study, request.overrides, courses, seeds))
+    experiment = request.build(entrants[0].study)
+    with request.open_store() as store:
+        compile_kernels(experiment, quiet=request.quiet)
+        with step_bar(quiet=request.quiet) as progress:
             result = compare_courses(experiment, entrants, store, report=progress)
     name, unit = experiment.study.name, experiment.objective.unit
-    draw(asked.plot, lambda: comparison_figure(result, name, unit), otherwise="nothing was trained")
+    draw(
+        request.plot, lambda: comparison_figure(result, name, unit), otherwise="nothing was trained"
+    )
     document = {
         "success": any(row.arrived for row in result.rows),
         "study": name,
@@ -75,7 +77,7 @@ def compare(asked: Asked, courses: tuple[str, ...], seeds: int | None) -> None:
         "courses": [asdict(row) for row in result.rows],
     }
     code = 0 if document["success"] else 1
-    print_result(asked.output_format, document, _blocks(experiment, result), code=code)
+    print_result(request.output_format, document, _blocks(experiment, result), code=code)
 
 
 def _blocks(experiment: Experiment, result: Comparison) -> Iterator[Table | str]:

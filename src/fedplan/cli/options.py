@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from fedplan.asked import LIMITS, PRICES, kebab
 from fedplan.cli.progress import show_log
+from fedplan.prices_and_limits import LIMITS, PRICES, kebab
 
 Command = Callable[..., Any]
 

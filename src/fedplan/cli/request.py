@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from fedplan.asked import LIMITS, PRICES
 from fedplan.cli.output import check_file
 from fedplan.errors import Collector, InputError, amount_problems
+from fedplan.prices_and_limits import LIMITS, PRICES
 
 if TYPE_CHECKING:
     from fedplan.convergence.bound import Bound

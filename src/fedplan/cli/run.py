@@ -18,7 +18,7 @@ from fedplan.cli.output import (
     who_trains,
 )
 from fedplan.cli.progress import step_bar
-from fedplan.cli.training import Asked, asks, compile_kernels
+from fedplan.cli.training import StudyRequest, compile_kernels, study_options
 from fedplan.words import Table
 
 if TYPE_CHECKING:
@@ -34,9 +34,9 @@ _EXIT_CODES = {"reached": 0, "infeasible": 3}
 
 
 @click.command()
-@asks(default="demo", runners=True)
+@study_options(default="demo", runners=True)
 @click.option("--report", metavar="FILE", help="Also write it all down: .md or .html.")
-def run(asked: Asked, report: str | None) -> None:
+def run(request: StudyRequest, report: str | None) -> None:
     """Train a study to its target at the lowest cost, learning from every round.
 
     Training starts at once: groups of devices of like speed take turns, and the rounds themselves
@@ -67,27 +67,27 @@ def run(asked: Asked, report: str | None) -> None:
     from fedplan.studies.courses import choose_course
     from fedplan.studies.study_file import read_study
 
-    study = asked.read(
-        lambda: read_study(asked.study, asked.overrides, required=asked.required),
+    study = request.read(
+        lambda: read_study(request.study, request.overrides, required=request.required),
         lambda: check_file(report, _REPORTS),
     )
-    choose_course(study, live=asked.federation is not None)
+    choose_course(study, live=request.federation is not None)
 
     from fedplan.studies.workflow import recall_study, run_study
 
     def simulate(experiment: Experiment, store: Store) -> Outcome:
-        compile_kernels(experiment, quiet=asked.quiet)
-        with step_bar(quiet=asked.quiet) as progress:
+        compile_kernels(experiment, quiet=request.quiet)
+        with step_bar(quiet=request.quiet) as progress:
             return run_study(experiment, store, report=progress)
 
-    experiment, outcome = asked.train(study, simulate, recall_study)
-    draw(asked.plot, lambda: _figure(experiment, outcome), otherwise="there is no loss to draw")
+    experiment, outcome = request.train(study, simulate, recall_study)
+    draw(request.plot, lambda: _figure(experiment, outcome), otherwise="there is no loss to draw")
     if report is not None:
-        _write_report(experiment, outcome, report, asked)
+        _write_report(experiment, outcome, report, request)
         say_at_the_end(f"Written: {report}")
     document = {**_as_json(experiment, outcome), "report": report}
     code = _EXIT_CODES.get(outcome.status, 1)
-    print_result(asked.output_format, document, _blocks(experiment, outcome), code=code)
+    print_result(request.output_format, document, _blocks(experiment, outcome), code=code)
 
 
 def _figure(experiment: Experiment, outcome: Outcome) -> Figure | None:
@@ -96,15 +96,17 @@ def _figure(experiment: Experiment, outcome: Outcome) -> Figure | None:
     return outcome_figure(experiment, outcome) if has_losses(outcome) else None
 
 
-def _write_report(experiment: Experiment, outcome: Outcome, path: str, asked: Asked) -> None:
+def _write_report(
+    experiment: Experiment, outcome: Outcome, path: str, request: StudyRequest
+) -> None:
     from fedplan.store import Store
     from fedplan.studies.stored import stored_facts
     from fedplan.web.report import write_report
 
-    with Store(asked.store_url) as store:
+    with Store(request.store_url) as store:
         facts = stored_facts(store, experiment.save(store))
     found = replace(facts, experiment=experiment, outcome=outcome)
-    write_report(found, path, picture=asked.plot)
+    write_report(found, path, picture=request.plot)
 
 
 def _as_json(experiment: Experiment, outcome: Outcome) -> dict[str, Any]:

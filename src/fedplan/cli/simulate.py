@@ -13,7 +13,7 @@ import click
 
 from fedplan.cli.output import Facts, draw, print_result, study_in_words, who_trains
 from fedplan.cli.progress import step_bar
-from fedplan.cli.training import Asked, asks, compile_kernels
+from fedplan.cli.training import StudyRequest, compile_kernels, study_options
 from fedplan.words import Table, amount, in_words, joules, seconds, table_of
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ _NEEDED = ("clients-per-round", "local-steps")
 
 
 @click.command()
-@asks(stores=False)
-def simulate(asked: Asked) -> None:
+@study_options(stores=False)
+def simulate(request: StudyRequest) -> None:
     """Train with FedAvg, simulated, once for each seed.
 
     STUDY is a study file (TOML) or one that is built in: demo, setup1, setup2, setup3 (the paper's
@@ -46,15 +46,15 @@ def simulate(asked: Asked) -> None:
     """
     from fedplan.studies.study_file import read_study
 
-    study = asked.read(lambda: read_study(asked.study, asked.overrides, required=_NEEDED))
-    experiment = asked.build(study)
-    compile_kernels(experiment, quiet=asked.quiet)
-    runs, steps_per_second = _run(experiment, quiet=asked.quiet)
+    study = request.read(lambda: read_study(request.study, request.overrides, required=_NEEDED))
+    experiment = request.build(study)
+    compile_kernels(experiment, quiet=request.quiet)
+    runs, steps_per_second = _run(experiment, quiet=request.quiet)
     document = _as_json(experiment, runs, steps_per_second)
     message = document["message"]
-    draw(asked.plot, lambda: _figure(experiment, runs, message), otherwise="no run has a round")
+    draw(request.plot, lambda: _figure(experiment, runs, message), otherwise="no run has a round")
     blocks = _blocks(experiment, runs[0].setting, document)
-    print_result(asked.output_format, document, blocks, code=0 if document["success"] else 1)
+    print_result(request.output_format, document, blocks, code=0 if document["success"] else 1)
 
 
 def _run(experiment: Experiment, *, quiet: bool) -> tuple[list[RunRecord], float]:

@@ -19,7 +19,7 @@ from fedplan.cli.output import (
     who_trains,
 )
 from fedplan.cli.progress import job_bar
-from fedplan.cli.training import Asked, asks, compile_kernels
+from fedplan.cli.training import StudyRequest, compile_kernels, study_options
 from fedplan.errors import InputError
 from fedplan.words import Table, difference, joules, seconds, with_error
 
@@ -36,7 +36,7 @@ _MOST_COLUMNS = 10  # of the matrix side by side; more go below
 
 
 @click.command()
-@asks(runners=True)
+@study_options(runners=True)
 @click.option(
     "--engine",
     type=click.Choice(["local", "ray"]),
@@ -45,7 +45,7 @@ _MOST_COLUMNS = 10  # of the matrix side by side; more go below
     help="Where runs are made: this machine, or a Ray cluster ($RAY_ADDRESS).",
 )
 @click.option("--output", "-o", metavar="FILE", help="Also write one row per run: .csv.")
-def sweep(asked: Asked, engine: str, output: str | None) -> None:
+def sweep(request: StudyRequest, engine: str, output: str | None) -> None:
     """Train every clients-per-round x local-steps of a grid, and compare what the target costs.
 
     With participation=turns it is groups x local-steps.
@@ -73,26 +73,28 @@ def sweep(asked: Asked, engine: str, output: str | None) -> None:
     from fedplan.studies.grid import read_sweep
     from fedplan.studies.sweep import recall_sweep
 
-    swept = asked.read(
-        lambda: read_sweep(asked.study, asked.overrides, required=asked.required),
-        lambda: _check_engine(engine, asked.federation),
+    swept = request.read(
+        lambda: read_sweep(request.study, request.overrides, required=request.required),
+        lambda: _check_engine(engine, request.federation),
         lambda: check_file(output, SUFFIXES),
     )
-    if asked.federation is not None and swept.study.training.law == "turns":
+    if request.federation is not None and swept.study.training.law == "turns":
         raise InputError(
             "a grid of groups is made from what devices cost, which nobody knows of a federation "
             "before it trains. Leave participation=turns out, or --runner flower."
         )
-    experiment, result = asked.train(
+    experiment, result = request.train(
         swept.study,
-        partial(_train, swept, engine, quiet=asked.quiet),
+        partial(_train, swept, engine, quiet=request.quiet),
         lambda live, store: recall_sweep(live, swept.grid(_fleet(live)), store),
         swept=swept,
     )
     if output is not None:
         write_summaries(output, result.runs)
     name, note = experiment.study.name, result.message
-    draw(asked.plot, lambda: sweep_figure(result, name, note), otherwise="there is no run to draw")
+    draw(
+        request.plot, lambda: sweep_figure(result, name, note), otherwise="there is no run to draw"
+    )
     document = {
         "success": result.best is not None,
         "study": name,
@@ -103,7 +105,7 @@ def sweep(asked: Asked, engine: str, output: str | None) -> None:
         "message": result.message,
     }
     code = 1 if result.best is None else 0
-    print_result(asked.output_format, document, _blocks(experiment, result), code=code)
+    print_result(request.output_format, document, _blocks(experiment, result), code=code)
 
 
 def _check_engine(engine: str, federation: str | None) -> None:

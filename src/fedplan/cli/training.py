@@ -1,4 +1,4 @@
-"""Training: what commands that train are asked, and the steps they share.
+"""Training: the request that every command that trains gets, and the steps they share.
 
 Read the study, fetch and build, compile; on the simulator, or on the nodes of a federation.
 """
@@ -51,8 +51,8 @@ _RUNNER_OPTIONS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What every command that trains is asked: the study, and what to do beside training it."""
+class StudyRequest:
+    """What every command that trains is given: the study, and what to do beside training it."""
 
     study: str
     overrides: tuple[str, ...]
@@ -135,10 +135,10 @@ class Asked:
             return trained, recall(trained, store)
 
 
-def asks(
+def study_options(
     *, default: str | None = None, stores: bool = True, runners: bool = False
 ) -> Callable[[Command], Command]:
-    """STUDY, KEY=VALUE and the options of `Asked`, which is the command's first argument.
+    """STUDY, KEY=VALUE and the options of `StudyRequest`, which is the command's first argument.
 
     default : the study where none is named: KEY=VALUE may come first then.
     runners : whether a federation can be asked to train.
@@ -149,8 +149,8 @@ def asks(
         def command(study: str, overrides: tuple[str, ...], **options: Any) -> Any:
             if default is not None:
                 study, overrides = named_study(study, overrides, default)
-            own = {name: options.pop(name) for name in Asked.__slots__ if name in options}
-            return function(Asked(study=study, overrides=overrides, **own), **options)
+            own = {name: options.pop(name) for name in StudyRequest.__slots__ if name in options}
+            return function(StudyRequest(study=study, overrides=overrides, **own), **options)
 
         metavar = "STUDY" if default is None else "[STUDY]"
         required: dict[str, Any] = {} if default is None else {"default": default}

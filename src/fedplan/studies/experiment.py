@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from fedplan.asked import PRICES, STUDY_LIMITS
 from fedplan.core.constraints import Constraints
 from fedplan.core.fleet import Fleet, draw_fleet
 from fedplan.core.objective import Objective, Prices
@@ -22,6 +21,7 @@ from fedplan.errors import Collector, InputError, InputProblem
 from fedplan.models import Learner
 from fedplan.participation import LAWS, Turns
 from fedplan.planning.turns import choose_groups
+from fedplan.prices_and_limits import PRICES, STUDY_LIMITS
 from fedplan.simulation import Clock, Evaluation, Job, LearningRate, Simulator
 from fedplan.store import Store, StudyEntry
 from fedplan.studies.archive import Archive, Engine

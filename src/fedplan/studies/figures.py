@@ -199,7 +199,9 @@ def recalled_figure(found: Recalled) -> Figure:
     if experiment is not None and outcome is not None and has_losses(outcome):
         return outcome_figure(experiment, outcome)
     if sweep is not None and sweep.cells:
-        return sweep_figure(sweep, found.name, sweep.message)
+        return sweep_figure(sweep, found.entry.name, sweep.message)
     if not any(run.final_loss is not None for run in found.records):
-        raise InputError(f"{found.name} has no run with a loss yet: there is nothing to draw.")
-    return convergence_data(found.records, title=found.name, note=found.reason)
+        raise InputError(
+            f"{found.entry.name} has no run with a loss yet: there is nothing to draw."
+        )
+    return convergence_data(found.records, title=found.entry.name, note=found.reason)

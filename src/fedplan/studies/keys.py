@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 from pydantic import BaseModel, ConfigDict, Field, create_model
 from pydantic.fields import FieldInfo
 
-from fedplan.asked import PRICES, STUDY_LIMITS, kebab
 from fedplan.core.learning_rate import Schedule
 from fedplan.participation import LAWS, Turns, Uniform
+from fedplan.prices_and_limits import PRICES, STUDY_LIMITS, kebab
 from fedplan.studies.courses import COURSE_NAMES, FIXED, ONLINE, PAPER, PUBLISHED
 from fedplan.tasks.synthetic_data import MAX_SEED
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterator, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import asdict, astuple, dataclass
 from typing import Literal
 
 from fedplan.core.constraints import Constraints
@@ -41,19 +41,11 @@ class Bill:
 
     def times(self, factor: float) -> Bill:
         """So many times the bill."""
-        return Bill(
-            time_s=self.time_s * factor,
-            energy_j=self.energy_j * factor,
-            cost=self.cost * factor,
-        )
+        return Bill(**{name: factor * value for name, value in asdict(self).items()})
 
     def plus(self, other: Bill) -> Bill:
         """Both bills together."""
-        return Bill(
-            time_s=self.time_s + other.time_s,
-            energy_j=self.energy_j + other.energy_j,
-            cost=self.cost + other.cost,
-        )
+        return Bill(**{name: value + getattr(other, name) for name, value in asdict(self).items()})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

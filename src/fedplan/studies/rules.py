@@ -6,8 +6,8 @@ import math
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from fedplan.asked import PRICES, kebab
 from fedplan.participation import LAWS
+from fedplan.prices_and_limits import PRICES, kebab
 from fedplan.studies.courses import PAPER
 from fedplan.studies.keys import DATA_SETS, KEYS, TABLES
 from fedplan.studies.study import Fault, find_faults

@@ -51,29 +51,14 @@ class Recalled:
     reason: str = ""
 
     @property
-    def name(self) -> str:
-        """The study's name, or the beginning of the experiment's fingerprint."""
-        return self.entry.name
-
-    @property
     def status(self) -> str | None:
         """How the study ended; None where it was not one that `fedplan run` began."""
         return None if self.outcome is None else self.outcome.status
 
     @property
-    def configuration(self) -> dict[str, Any]:
-        """What the study file said, every key; empty where there was none."""
-        return self.entry.configuration
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """What makes the runs comparable."""
-        return self.entry.settings
-
-    @property
     def federation(self) -> str | None:
         """The live federation that has trained; None where clients were simulated."""
-        federation = self.settings.get("federation")
+        federation = self.entry.settings.get("federation")
         return federation if isinstance(federation, str) else None
 
 
@@ -81,7 +66,7 @@ def recall(store: Store, entry: Entry) -> Recalled:
     """Everything known; nothing is trained, and nothing is written."""
     known = stored_facts(store, entry)
     reason = "It was not begun from a study file."
-    if known.configuration:
+    if known.entry.configuration:
         try:
             known = _with_outcome(known, store)
         except InputError as error:
@@ -89,7 +74,7 @@ def recall(store: Store, entry: Entry) -> Recalled:
     if known.outcome is not None or known.sweep is not None:
         return known
     some = known.runs[:_MOST_RECORDS]
-    found = (store.find_run(known.settings, run, run.seed) for run in some)
+    found = (store.find_run(known.entry.settings, run, run.seed) for run in some)
     records = tuple(run for run in found if run is not None)
     return replace(known, records=records, reason=known.reason or reason)
 
@@ -135,12 +120,12 @@ def _take_grid(training: dict[str, Any]) -> Grid | None:
 
 
 def _with_outcome(known: Recalled, store: Store) -> Recalled:
-    study, grid = stored_study(known.name, known.configuration)
+    study, grid = stored_study(known.entry.name, known.entry.configuration)
     experiment = build_experiment(study, federation=known.federation)
-    if not known.settings.keys() >= experiment.settings.keys():
+    if not known.entry.settings.keys() >= experiment.settings.keys():
         raise InputError("its runs were stored by another version of fedplan.")
     # Its runs are those it had then, whatever this version would call them.
-    experiment = replace(experiment, settings=known.settings)
+    experiment = replace(experiment, settings=known.entry.settings)
     if known.devices is not None and known.devices.costs.devices:
         experiment = replace(experiment, fleet=known.devices.fleet)
     known = replace(known, experiment=experiment)
@@ -149,7 +134,7 @@ def _with_outcome(known: Recalled, store: Store) -> Recalled:
     if grid is not None:
         return replace(known, sweep=recall_sweep(experiment, grid, store))
     for what, is_so in (
-        ("pilots", had_designed_pilots(known.configuration)),
+        ("pilots", had_designed_pilots(known.entry.configuration)),
         ("a profile of its devices", PROFILE in known.steps),
     ):
         if is_so:

@@ -7,10 +7,10 @@ import shlex
 from dataclasses import asdict
 
 import fedplan
-from fedplan.asked import PRICES, kebab
 from fedplan.convergence.estimation import Estimate
 from fedplan.convergence.saturation import Saturation
 from fedplan.planning.example import EXAMPLE_BOUND
+from fedplan.prices_and_limits import PRICES, kebab
 from fedplan.web.question import Question
 from fedplan.web.state import COEFFICIENTS, DRAWN_FILE
 

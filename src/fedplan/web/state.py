@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NoReturn
 
-from fedplan.asked import LIMITS, PRICES
 from fedplan.convergence.bound import Bound, target_gap_problems
 from fedplan.convergence.estimation import Estimate
 from fedplan.convergence.saturation import RANGE, ROUNDS, Saturation
@@ -24,6 +23,7 @@ from fedplan.core.problem import Problem
 from fedplan.errors import Collector, InputError, InputProblem
 from fedplan.participation import LAWS
 from fedplan.planning.example import EXAMPLE_BOUND
+from fedplan.prices_and_limits import LIMITS, PRICES
 from fedplan.web.question import Convergence, Devices, Knowledge, Question
 from fedplan.web.shelf import Shelf
 

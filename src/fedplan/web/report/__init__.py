@@ -33,10 +33,10 @@ def write_report(
         status, message, sections = runs_sections(found)
     sections |= origin_sections(found)
     if os.fspath(path).lower().endswith(".html"):
-        text = page_html(found.name, status, message, sections)
+        text = page_html(found.entry.name, status, message, sections)
     else:
         drawn = [f"![Losses, decisions, turns and the bill]({picture})"] if picture else []
-        texts = [f"# {found.name}: {status}", message, *drawn, *_markdown(sections)]
+        texts = [f"# {found.entry.name}: {status}", message, *drawn, *_markdown(sections)]
         text = "\n\n".join(texts) + "\n"
     with draft_of(path, SUFFIXES) as draft:
         draft.write_text(text, encoding="utf-8")

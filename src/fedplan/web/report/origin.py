@@ -32,11 +32,11 @@ def _reproduce(found: Recalled) -> list[Part]:
         return ["The report has all that the store knows; what began these runs is not in it."]
     live = ["--runner", "flower", "--federation", found.federation] if found.federation else []
     command = ["fedplan", "run" if found.sweep is None else "sweep"]
-    tables, grid = _without_grid(found.configuration)
-    known = None if live else study_words(found.name, tables, apart_from=_said_by(grid))
+    tables, grid = _without_grid(found.entry.configuration)
+    known = None if live else study_words(found.entry.name, tables, apart_from=_said_by(grid))
     parts: list[Part] = []
     if known is None:
-        file = f"{found.name}.toml"
+        file = f"{found.entry.name}.toml"
         parts = [f"This file, {file}:", Code(study_toml(tables)), "and this command:"]
         known = [file]
     again = "With the versions below it comes to the same numbers, on any number of cores."
@@ -59,7 +59,7 @@ def _said_by(grid: list[str]) -> list[str]:
 
 
 def _configuration(found: Recalled) -> list[Part]:
-    shown = found.configuration or found.settings
+    shown = found.entry.configuration or found.entry.settings
     shown = {name: shown[name] for name in (*TABLES, *shown) if name in shown}
     return [_table_of(name, value) for name, value in shown.items()]
 

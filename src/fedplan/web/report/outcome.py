@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fedplan.asked import PRICES, STUDY_LIMITS, kebab
 from fedplan.figures import alone, convergence_data
 from fedplan.figures.losses import sound_runs
 from fedplan.planning.explain import group_table
+from fedplan.prices_and_limits import PRICES, STUDY_LIMITS, kebab
 from fedplan.studies.accounts import bill_table, decision_table, run_table
 from fedplan.studies.experiment import Experiment
 from fedplan.studies.figures import has_losses, outcome_figure

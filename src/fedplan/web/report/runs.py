@@ -25,7 +25,7 @@ def sweep_sections(
     found: Recalled, experiment: Experiment, sweep: Sweep
 ) -> tuple[str, str, Sections]:
     """Status, message and sections of a sweep: what every setting of the grid has cost."""
-    grid = found.configuration["training"]
+    grid = found.entry.configuration["training"]
     of_groups = isinstance(grid.get("groups"), list)
     who, steps = grid["groups" if of_groups else "clients-per-round"], grid["local-steps"]
     numbers = "numbers of groups that take turns" if of_groups else "numbers of clients per round"

@@ -1,4 +1,4 @@
-"""Asked: prices and limits as flags, study keys and pages have them, each described once."""
+"""Prices and limits as flags, study keys and pages have them, each described once."""
 
 from __future__ import annotations
 
