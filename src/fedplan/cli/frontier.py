@@ -10,7 +10,6 @@ import click
 
 from fedplan.cli.options import constraint_options, law_options, output_options, problem_options
 from fedplan.cli.output import draw, print_result
-from fedplan.cli.request import read_request
 from fedplan.errors import EXIT_INFEASIBLE
 from fedplan.words import Table, table_of
 
@@ -35,21 +34,23 @@ def frontier(output_format: str, plot: str | None, **options: Any) -> None:
       fedplan frontier --fleet fleet.csv --ratio 3750 --deadline-s 3600 --format json
       fedplan frontier --fleet fleet.csv --participation turns
     """
+    from fedplan.cli.request import read_request
     from fedplan.figures import frontier_figure_data
     from fedplan.planning.frontier import frontier_by_law
 
     request = read_request(options, plot)
+    gap, relative_to = request.convergence.target_gap, request.convergence.relative_to
     points, complete = frontier_by_law(
-        request.problem, request.knowledge, request.participation, target_gap=request.target_gap
+        request.problem, request.knowledge, request.participation, target_gap=gap
     )
-    units = f" Relative units: for {request.relative_to}." if request.relative_to else ""
+    units = f" Relative units: for {relative_to}." if relative_to else ""
     count = "1 setting is" if len(points) == 1 else f"{len(points)} settings are"
     message = f"{count} not beaten on both time and energy.{units}"
     if not points:
         message = "No setting meets the limits. `fedplan plan` with them says the best attainable."
     if points and not complete:
         message += " Not every setting was looked at."
-    relative = request.relative_to or ""
+    relative = relative_to or ""
     draw(
         plot,
         lambda: frontier_figure_data(points, relative=relative) if points else None,

@@ -9,7 +9,6 @@ import click
 
 from fedplan.cli.options import objective_options, output_options
 from fedplan.cli.output import Facts, check_file, draw, print_result
-from fedplan.cli.request import read_request
 from fedplan.errors import Collector
 from fedplan.words import Table, amount
 
@@ -54,6 +53,7 @@ def learn(
       fedplan learn runs.csv --fleet fleet.csv --energy-weight 0.3
       fedplan run study.toml 'saturation=[12, 47]'
     """
+    from fedplan.cli.request import read_request
     from fedplan.convergence.histories import learn_saturation
     from fedplan.figures import learnt_figure_data
     from fedplan.tables import read_histories

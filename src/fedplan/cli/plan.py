@@ -16,11 +16,11 @@ from fedplan.cli.options import (
     problem_options,
 )
 from fedplan.cli.output import Facts, draw, print_result, who_trains
-from fedplan.cli.request import Request, read_request
 from fedplan.errors import EXIT_INFEASIBLE
 from fedplan.words import Table, amount, in_words, table_of
 
 if TYPE_CHECKING:
+    from fedplan.cli.request import Request
     from fedplan.core.plan import Plan
     from fedplan.core.setting import Prediction
     from fedplan.figures import Figure
@@ -62,6 +62,7 @@ def plan(output_format: str, plot: str | None, **options: Any) -> None:
       fedplan plan --fleet fleet.csv --bound a0=3750,b0=1,c0=26 --target-gap 0.5 \\
           --deadline-s 3600 --max-clients-per-round 50 --format json
     """
+    from fedplan.cli.request import read_request
     from fedplan.convergence.saturation import Saturation
     from fedplan.planning.planner import make_plan
     from fedplan.planning.plans import beside_turns
@@ -71,13 +72,13 @@ def plan(output_format: str, plot: str | None, **options: Any) -> None:
         request.problem,
         request.knowledge,
         participation=request.participation,
-        target_gap=request.target_gap,
+        target_gap=request.convergence.target_gap,
         method=options["method"],
         regret_quantile=options["regret_quantile"],
     )
     if request.participation == "uniform" and not isinstance(request.knowledge, Saturation):
         result = beside_turns(
-            result, request.problem, request.knowledge, target_gap=request.target_gap
+            result, request.problem, request.knowledge, target_gap=request.convergence.target_gap
         )
     only = "only plans by turns, and uniform ones with a bound, are drawn"
     why_not = only if result.success else "there is no plan to draw"
@@ -111,8 +112,8 @@ def _figure(request: Request, result: Plan) -> Figure | None:
         result,
         request.problem,
         knowledge,
-        target_gap=request.target_gap,
-        relative=request.relative_to or "",
+        target_gap=request.convergence.target_gap,
+        relative=request.convergence.relative_to or "",
     )
 
 
@@ -137,7 +138,7 @@ def _as_json(request: Request, result: Plan, what_ifs: list[WhatIf]) -> dict[str
         **_prediction_json(result.prediction),
         "cost_unit": result.unit,
         "co2_g": _co2_g(request, result),
-        "relative_to": request.relative_to,
+        "relative_to": request.convergence.relative_to,
         "certificate": result.certificate and asdict(result.certificate),
         "regret": result.regret,
         "binding": list(result.binding),
@@ -157,7 +158,7 @@ def _as_json(request: Request, result: Plan, what_ifs: list[WhatIf]) -> dict[str
             {"if" if name == "name" else name: value for name, value in asdict(case).items()}
             for case in what_ifs
         ],
-        "message": whole_message(result, request.knowledge, request.relative_to),
+        "message": whole_message(result, request.knowledge, request.convergence.relative_to),
     }
 
 

@@ -1,22 +1,28 @@
-"""What is asked of a plan: devices, what is known of convergence, prices and limits, checked."""
+"""What options describe: devices, what is known of convergence, prices and limits, checked.
+
+Commands import it when they are run: it brings the planner with it, which `--help` does without.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fedplan.cli.output import check_file
+from fedplan.convergence.bound import Bound, target_gap_problems
+from fedplan.convergence.pilots import Pilot
+from fedplan.convergence.saturation import RANGE, ROUNDS
+from fedplan.core.constraints import Constraints
+from fedplan.core.fleet import Fleet
+from fedplan.core.objective import Objective, Prices
+from fedplan.core.problem import Problem
 from fedplan.errors import Collector, InputError, amount_problems
+from fedplan.planning.example import example_fleet
+from fedplan.planning.planner import law_problems, method_problems
+from fedplan.planning.steps import steps_range
 from fedplan.prices_and_limits import LIMITS, PRICES
-
-if TYPE_CHECKING:
-    from fedplan.convergence.bound import Bound
-    from fedplan.convergence.pilots import Pilot
-    from fedplan.core.constraints import Constraints
-    from fedplan.core.fleet import Fleet
-    from fedplan.core.objective import Prices
-    from fedplan.core.problem import Problem
-    from fedplan.web.question import Convergence, Knowledge
+from fedplan.tables import read_fleet, read_pilots
+from fedplan.web.question import RELATIVE, Convergence, Knowledge
 
 _KNOWN = ("ratio", "bound", "pilots_file")  # each tells how many rounds a (K, E) needs
 
@@ -32,19 +38,9 @@ class Request:
     prices: Prices | None
 
     @property
-    def target_gap(self) -> float:
-        """How close to the best loss to get."""
-        return self.convergence.target_gap
-
-    @property
-    def relative_to(self) -> str | None:
-        """What "rounds" are relative to, where they are not absolute."""
-        return self.convergence.relative_to
-
-    @property
     def of_what(self) -> str:
         """What is added to the name of a total that is not the one to a target."""
-        if self.relative_to is None:
+        if self.convergence.relative_to is None:
             return ""
         return " (pilots' descent)" if self.convergence.num_pilots else " (relative)"
 
@@ -75,9 +71,6 @@ class _Reader(Collector):
 
     def read(self) -> Request | None:
         """The whole request; None where a part is missing."""
-        from fedplan.core.objective import Objective
-        from fedplan.core.problem import Problem
-
         options = self._options
         fleet = self._fleet()
         limits = self._limits(fleet)
@@ -103,9 +96,6 @@ class _Reader(Collector):
         )
 
     def _fleet(self) -> Fleet | None:
-        from fedplan.planning.example import example_fleet
-        from fedplan.tables import read_fleet
-
         path, example = self._options["fleet_file"], self._options["example"]
         if path is None and not example:
             self.add("--fleet is missing. Give a fleet.csv, or try --example.")
@@ -115,8 +105,6 @@ class _Reader(Collector):
         return self.attempt(lambda: read_fleet(path)) if path is not None else example_fleet()
 
     def _limits(self, fleet: Fleet | None) -> Constraints | None:
-        from fedplan.core.constraints import Constraints
-
         given = {name: value for name in LIMITS if (value := self._options.get(name)) is not None}
         limits = self.attempt(lambda: Constraints(**given))
         if fleet is not None and limits is not None:
@@ -124,8 +112,6 @@ class _Reader(Collector):
         return limits
 
     def _prices(self) -> Prices | None:
-        from fedplan.core.objective import Prices
-
         options = self._options
         given = {
             price.field: options[name]
@@ -137,8 +123,6 @@ class _Reader(Collector):
         return self.attempt(lambda: Prices(**given)) if given else None
 
     def _pilots(self, fleet: Fleet | None) -> list[Pilot] | None:
-        from fedplan.tables import read_pilots
-
         path, num_clients = self._options["pilots_file"], None if fleet is None else len(fleet)
         if path is None:
             return None
@@ -146,9 +130,6 @@ class _Reader(Collector):
 
     def _convergence(self, pilots: list[Pilot] | None) -> Convergence | None:
         """What is known of convergence; None where what is said of it is wrong."""
-        from fedplan.convergence.bound import Bound, target_gap_problems
-        from fedplan.web.question import RELATIVE, Convergence
-
         options = self._options
         if "participation" in options and not self._has_bound:
             return self._unmeasured()
@@ -176,9 +157,6 @@ class _Reader(Collector):
         return Convergence(name=name, known=bound, target_gap=gap, relative_to=relative_to)
 
     def _unmeasured(self) -> Convergence | None:
-        from fedplan.convergence.saturation import RANGE, ROUNDS
-        from fedplan.web.question import Convergence
-
         if self._options["target_gap"] is not None:
             self.add("--target-gap goes with --bound: without a bound there is no gap.")
         rounds = self._options["full_rounds"]
@@ -192,10 +170,6 @@ class _Reader(Collector):
         self, law: str, knowledge: Knowledge | None, limits: Constraints | None
     ) -> None:
         """Note what does not go with what."""
-        from fedplan.convergence.bound import Bound
-        from fedplan.planning.planner import law_problems, method_problems
-        from fedplan.planning.steps import steps_range
-
         options, has_bound = self._options, self._has_bound
         for name, flag in (("saturation", "--saturation"), ("full_rounds", "--rounds")):
             if has_bound and options.get(name) is not None:
@@ -220,8 +194,6 @@ def parse_bound(text: str) -> Bound:
     >>> parse_bound("a0=3750, b0=1, c0=26")
     Bound(a0=3750.0, b0=1.0, c0=26.0)
     """
-    from fedplan.convergence.bound import Bound
-
     values: dict[str, float] = {}
     for part in text.split(","):
         name, _, number = (piece.strip() for piece in part.partition("="))

@@ -12,7 +12,6 @@ import click
 from click.core import ParameterSource
 
 from fedplan.cli.options import problem_options, store_option
-from fedplan.cli.request import is_nothing_given, read_request
 from fedplan.errors import FedplanError, InputError
 
 if TYPE_CHECKING:
@@ -72,6 +71,7 @@ def serve(
 
 
 def _read_shelf(store_url: str, options: dict[str, Any]) -> Shelf:
+    from fedplan.cli.request import is_nothing_given, read_request
     from fedplan.store import Store
     from fedplan.store.database import path_of
     from fedplan.web.question import Devices
