@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 from fedplan.cli.output import check_file, print_result, say_at_the_end
 from fedplan.cli.stored import find_stored, open_stored
 from fedplan.errors import InputError
+from fedplan.store import Store
 from fedplan.words import Table, small
 
 if TYPE_CHECKING:
     from fedplan.profiling import Measured
-    from fedplan.store import Store
     from fedplan.studies.devices import Devices
 
 _PARTS = {"step_time_s": "s", "comm_time_s": "s", "step_energy_j": "J", "comm_energy_j": "J"}

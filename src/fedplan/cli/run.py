@@ -19,12 +19,12 @@ from fedplan.cli.output import (
 )
 from fedplan.cli.progress import step_bar
 from fedplan.cli.training import StudyRequest, compile_kernels, study_options
+from fedplan.store import Store
 from fedplan.words import Table
 
 if TYPE_CHECKING:
     from fedplan.core.records import RunRecord
     from fedplan.figures import Figure
-    from fedplan.store import Store
     from fedplan.studies.experiment import Experiment
     from fedplan.studies.outcome import Forecast, Outcome
 
@@ -99,7 +99,6 @@ def _figure(experiment: Experiment, outcome: Outcome) -> Figure | None:
 def _write_report(
     experiment: Experiment, outcome: Outcome, path: str, request: StudyRequest
 ) -> None:
-    from fedplan.store import Store
     from fedplan.studies.stored import stored_facts
     from fedplan.web.report import write_report
 

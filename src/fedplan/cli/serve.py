@@ -13,6 +13,8 @@ from click.core import ParameterSource
 
 from fedplan.cli.options import problem_options, store_option
 from fedplan.errors import FedplanError, InputError
+from fedplan.store import Store
+from fedplan.store.database import path_of
 
 if TYPE_CHECKING:
     from fedplan.web.shelf import Shelf
@@ -72,8 +74,6 @@ def serve(
 
 def _read_shelf(store_url: str, options: dict[str, Any]) -> Shelf:
     from fedplan.cli.request import is_nothing_given, read_request
-    from fedplan.store import Store
-    from fedplan.store.database import path_of
     from fedplan.web.question import Devices
     from fedplan.web.shelf import Shelf
 

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from fedplan.cli.options import store_options
 from fedplan.cli.output import Facts, print_result
 from fedplan.cli.stored import one_stored, open_stored, reads_store
+from fedplan.store import ExperimentEntry, RunEntry, Store, StudyEntry, describe
 from fedplan.words import Table, flat, in_words, local_time, short, table_of
-
-if TYPE_CHECKING:
-    from fedplan.store import ExperimentEntry, RunEntry, Store, StudyEntry
 
 _OPEN = ("-", "Infinity")  # of a key that is not given, and of a limit that is none
 _UNIFORM = "uniform"  # the law of runs that say nothing of theirs
@@ -117,8 +115,6 @@ def show(name: str, with_runs: bool, store_url: str, output_format: str) -> None
       fedplan show 3f2a --runs
       fedplan show demo --runs --format json
     """
-    from fedplan.store import StudyEntry, describe
-
     with one_stored(store_url, name) as (store, entry):
         known = describe(store, entry)
         if isinstance(entry, StudyEntry):

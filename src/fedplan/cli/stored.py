@@ -13,18 +13,24 @@ import click
 from fedplan.cli.options import Command, stack, store_options
 from fedplan.cli.output import check_file, draw, print_json
 from fedplan.errors import Collector, FedplanError, InputError, InputProblem
+from fedplan.store import (
+    ExperimentEntry,
+    Store,
+    StudyEntry,
+    check_export,
+    export_runs,
+    in_words,
+    salvage,
+)
+from fedplan.store.database import UNREADABLE, damaged, path_of
 from fedplan.words import short
 
 if TYPE_CHECKING:
-    from fedplan.store import ExperimentEntry, Store, StudyEntry
     from fedplan.studies.stored import Recalled
 
 
 def open_stored(url: str) -> Store:
     """The store, to read; one that is not there is refused."""
-    from fedplan.store import Store
-    from fedplan.store.database import path_of
-
     store = Store(url, readonly=True)  # says first what is wrong with the URL
     if not path_of(url).exists():
         store.close()
@@ -76,8 +82,6 @@ def reads_store(command: Command) -> Command:
 
     @wraps(command)
     def guarded(*args: Any, store_url: str, **options: Any) -> Any:
-        from fedplan.store.database import UNREADABLE, damaged, path_of
-
         try:
             return command(*args, store_url=store_url, **options)
         except FedplanError:
@@ -153,8 +157,6 @@ def export(
       fedplan export 3f2a --output runs.parquet     needs polars: pip install 'fedplan[frames]'
       fedplan export --salvage --output rescued.db
     """
-    from fedplan.store import check_export, export_runs
-
     if salvage:
         _salvage(name, output, store_url, output_format)
         return
@@ -169,8 +171,6 @@ def export(
 
 
 def _salvage(name: str | None, output: str, store_url: str, output_format: str) -> None:
-    from fedplan.store import in_words, salvage
-
     if name is not None:
         raise InputError("--salvage copies the whole store. Leave NAME out.")
     open_stored(store_url).close()

@@ -21,11 +21,11 @@ from fedplan.cli.output import (
 from fedplan.cli.progress import job_bar
 from fedplan.cli.training import StudyRequest, compile_kernels, study_options
 from fedplan.errors import InputError
+from fedplan.store import Store
 from fedplan.words import Table, difference, joules, seconds, with_error
 
 if TYPE_CHECKING:
     from fedplan.core.fleet import Fleet
-    from fedplan.store import Store
     from fedplan.studies.archive import Engine
     from fedplan.studies.cells import Cell
     from fedplan.studies.experiment import Experiment

@@ -26,9 +26,9 @@ from fedplan.cli.options import (
 from fedplan.cli.output import check_file, note_kept
 from fedplan.cli.progress import byte_bar, notice
 from fedplan.errors import Collector, InputError
+from fedplan.store import Store
 
 if TYPE_CHECKING:
-    from fedplan.store import Store
     from fedplan.studies.experiment import Experiment
     from fedplan.studies.grid import SweptStudy
     from fedplan.studies.study import Study
@@ -99,8 +99,6 @@ class StudyRequest:
 
     def open_store(self) -> Store:
         """The store, which keeps runs from here on."""
-        from fedplan.store import Store
-
         note_kept(self.store_url)
         return Store(self.store_url)
 
