@@ -20,13 +20,13 @@ class Limit(NamedTuple):
 
 
 PRICES = {
-    "price_hour": Price("per_hour", "Money an hour of training."),
-    "price_kwh": Price("per_kwh", "Money a kWh the devices use."),
+    "price_hour": Price("per_hour", "Money per hour of training."),
+    "price_kwh": Price("per_kwh", "Money per kWh the devices use."),
     "price_client_round": Price("per_client_round", "Money each time a client takes part."),
-    "price_mb": Price("per_mb", "Money a megabyte moved, with mb-per-client-round."),
+    "price_mb": Price("per_mb", "Money per megabyte moved, with mb-per-client-round."),
     "mb_per_client_round": Price("mb_per_client_round", "Megabytes a client moves in a round."),
-    "co2_per_kwh": Price("co2_g_per_kwh", "Grams of CO2 a kWh; alone: minimise CO2."),
-    "price_co2_kg": Price("per_kg_co2", "Money a kilogram of CO2, with co2-per-kwh."),
+    "co2_per_kwh": Price("co2_g_per_kwh", "Grams of CO2 per kWh; alone: minimise CO2."),
+    "price_co2_kg": Price("per_kg_co2", "Money per kilogram of CO2, with co2-per-kwh."),
 }
 LIMITS = {
     "deadline_s": Limit(float, "Seconds allowed to reach the target."),

@@ -40,7 +40,7 @@ _WITH_FLEET_FROM = ("fleet_from", "study", "output", "output_format", "quiet")
     "--server", metavar="HOST:PORT", help="Time exchanges with `fedplan profile --listen` there."
 )
 @click.option("--comm-time-s", type=float, help="Or state the seconds of an exchange.")
-@click.option("--bandwidth-mbps", type=float, help="Or compute them from megabits a second.")
+@click.option("--bandwidth-mbps", type=float, help="Or compute them from megabits per second.")
 @click.option(
     "--meter",
     metavar="METER",
@@ -85,7 +85,7 @@ def profile(
 
     A step is one SGD step of the study's client with the median number of samples, in one thread
     on this machine, by fedplan's own compiled kernels. An exchange is one download and one upload
-    of the model, 4 bytes a parameter. STUDY is a study file (TOML) or one that is built in: demo,
+    of the model, 4 bytes per parameter. STUDY is a study file (TOML) or one that is built in: demo,
     setup1, setup2, setup3. KEY=VALUE takes the place of what it says.
 
     With --fleet-from, STUDY is one that was trained on a live federation: all its devices, by the

@@ -25,7 +25,7 @@ class Clock:
         if len(fleet) != num_clients:
             raise InputError(
                 "`len(fleet) == num_clients` must hold, but got "
-                f"{len(fleet)} devices for {num_clients} clients. Give one device a client."
+                f"{len(fleet)} devices for {num_clients} clients. Give one device per client."
             )
         self._step_s, self._comm_s, self._step_j, self._comm_j = (
             np.repeat(getattr(fleet, name), fleet.count) for name in QUANTITIES

@@ -194,7 +194,7 @@ def _size_problems(study: Study, num_clients: int, fleet: Fleet | None) -> Itera
             yield InputProblem(source=f"study {study.name}", message=message)
     if study.fleet is not None and fleet is not None and len(fleet) != num_clients:
         message = (
-            f"must have one device a client, but has {len(fleet):,} devices for "
+            f"must have one device per client, but has {len(fleet):,} devices for "
             f"{num_clients:,} clients. Add or remove rows, or change their count."
         )
         yield InputProblem(source=study.fleet.file, message=message)

@@ -69,7 +69,7 @@ class TaskTable(Table):
     data: str = _key(
         ...,
         "What is learnt: `synthetic`, `mnist`, `mnist-mini` (a tenth of MNIST, no download), or "
-        "the path of an .npz file, or of a folder with one a client.",
+        "the path of an .npz file, or of a folder with one per client.",
     )
     model: Literal["logistic", "lenet5"] = _key(
         "logistic", "What learns: `logistic` regression or `lenet5`."
@@ -175,7 +175,7 @@ class TrainingTable(Table):
 class FleetTable(Table):
     """`[fleet]`: the devices, client k's being row k; without it there are no seconds, no joules.
 
-    A fleet.csv, or means and standard deviations to draw one device a client from.
+    A fleet.csv, or means and standard deviations to draw one device per client from.
     """
 
     file: str | None = _key(None, "A fleet.csv, instead of the other keys of this table.")

@@ -18,7 +18,7 @@ from fedplan.studies.archive import Progress
 from fedplan.studies.experiment import Experiment, build_experiment
 from fedplan.studies.study import Study
 
-# One run a processor: threads of a library would only be in each other's way.
+# One run per processor: threads of a library would only be in each other's way.
 _ONE_THREAD = dict.fromkeys(
     ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"
 )
@@ -30,7 +30,7 @@ _OURS = {
 
 
 class RayEngine:
-    """Makes the runs of an experiment on a cluster, one worker a processor.
+    """Makes the runs of an experiment on a cluster, one worker per processor.
 
     The cluster is the one that ray is connected to, else the one at $RAY_ADDRESS, else all
     processors of this machine. Every worker builds the experiment from its study, so the files
