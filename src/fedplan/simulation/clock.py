@@ -9,7 +9,7 @@ from itertools import chain
 import numpy as np
 
 from fedplan.core.fleet import QUANTITIES, Fleet, FloatArray, IntArray
-from fedplan.core.records import RoundRecord, RunRecord
+from fedplan.core.records import RunRecord
 from fedplan.errors import InputError
 
 
@@ -64,19 +64,7 @@ class Clock:
             [(record.setting or run.setting).local_steps for record in run.rounds],
         )
         rounds = (
-            RoundRecord(  # not `replace`, which takes twice as long: a sweep has a million rounds
-                round=record.round,
-                loss=record.loss,
-                accuracy=record.accuracy,
-                test_accuracy=record.test_accuracy,
-                cohort=record.cohort,
-                seconds=seconds,
-                joules=joules,
-                shares=record.shares,
-                model_loss=record.model_loss,
-                setting=record.setting,
-                observations=record.observations,
-            )
+            replace(record, seconds=seconds, joules=joules)
             for record, (seconds, joules) in zip(run.rounds, costs, strict=True)
         )
         return replace(run, rounds=tuple(rounds))
