@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 .DEFAULT_GOAL := help
-.PHONY: help run test test-slow lint format docs benchmark benchmark-peers clean
+.PHONY: help run test test-slow fuzz lint format docs benchmark benchmark-peers clean
 
 help:  ## Show this help
 	@grep -hE '^[a-z-]+:.*?## ' $(MAKEFILE_LIST) | awk 'BEGIN {FS = ":.*?## "}; {printf "  make %-16s %s\n", $$1, $$2}'
@@ -18,6 +18,9 @@ test: $(VENV)/.dev  ## Run every fast check: tests, properties, doctests, a real
 
 test-slow: $(VENV)/.dev  ## Run the checks that need minutes or gigabytes
 	$(BIN)/pytest -q -m slow
+
+fuzz: $(VENV)/.dev  ## Try 20,000 hostile inputs of each kind; make test tries 100
+	FEDPLAN_FUZZ=20000 $(BIN)/pytest -n auto -q tests/fuzz
 
 lint: $(VENV)/.dev  ## Check style, types and import contracts
 	$(BIN)/ruff check .

@@ -29,12 +29,15 @@ def requirement_of(column: str) -> str:
     return f"must be a finite number {'>' if column == 'step_time_s' else '>='} 0"
 
 
-def invalid(column: str, values: FloatArray) -> NDArray[np.bool_]:
-    """Mask of the values that break `requirement_of` (NaN and infinity included)."""
+def invalid(column: str, values: FloatArray, *, slack: float = 1.0) -> NDArray[np.bool_]:
+    """Mask of the values that break `requirement_of` (NaN and infinity included).
+
+    slack : how far beyond what users may state a number may be that was computed from it.
+    """
     if column == "count":
         fits = (values >= 1) & (values == np.floor(values)) & (values <= MAX_CLIENTS)
     else:
-        fits = (values >= SMALLEST) & (values <= LARGEST)
+        fits = (values >= SMALLEST / slack) & (values <= LARGEST * slack)
         if column != "step_time_s":
             fits |= values == 0
     return np.asarray(~fits)
@@ -316,7 +319,7 @@ def _broadcast(columns: dict[str, ArrayLike]) -> dict[str, NDArray[np.float64]]:
 def _problems(arrays: dict[str, FloatArray], device: Sequence[str] | None) -> list[InputProblem]:
     messages = {}
     for name, values in arrays.items():
-        wrong = np.flatnonzero(invalid(name, values))
+        wrong = np.flatnonzero(invalid(name, values, slack=1e6))
         if wrong.size:
             messages[name] = (
                 f"{requirement_of(name)}, but entry {wrong[0]} is {values[wrong[0]]} "

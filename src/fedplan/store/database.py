@@ -30,6 +30,7 @@ _REMEDIES = {
     "SQLITE_IOERR": "the disk failed to read or write it. What was saved before is safe: check the "
     "disk and its limits, and start again.",
 }
+_OF_DAMAGE = ("SQLITE_CORRUPT", "SQLITE_ERROR")  # the second where tables are not as they were made
 _NOT_TEXT = "Could not decode to UTF-8"  # what sqlite3 says of a damaged text
 _WRONG_PLACES = {
     "SQLITE_NOTADB": "is not a fedplan store. Choose another file; this one is as it was.",
@@ -201,7 +202,7 @@ class Database:
             raise damaged(self._path, found.error) from found.error
         except sqlite3.Error as error:
             name = getattr(error, "sqlite_errorname", "")
-            if name.startswith("SQLITE_CORRUPT") or _NOT_TEXT in str(error):
+            if name.startswith(_OF_DAMAGE) or _NOT_TEXT in str(error):
                 raise damaged(self._path, error) from error
             for start, message in _WRONG_PLACES.items():
                 if name.startswith(start):

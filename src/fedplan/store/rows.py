@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from itertools import groupby
-from typing import Any
+from typing import Any, TypeVar
 
 from fedplan.core.course import Decision, Identified
 from fedplan.core.records import Observation, RoundRecord, RunRecord
@@ -39,6 +39,7 @@ from fedplan.store.packing import (
     unpack_signal,
 )
 
+T = TypeVar("T")
 Row = dict[str, Any]
 Kinds = dict[str, type[int] | type[float] | type[str]]
 RunKey = dict[str, int]  # ids of experiment and setting, and the seed
@@ -131,9 +132,17 @@ def _columns(record: object, kinds: Kinds) -> Row:
 
 def _fields(row: sqlite3.Row, kinds: Kinds) -> Row:
     return {
-        name: unpack_number(row[name]) if kind is float else row[name]
+        name: unpack_number(row[name]) if kind is float else _of_kind(row, name, kind)
         for name, kind in kinds.items()
     }
+
+
+def _of_kind(row: sqlite3.Row, name: str, kind: type[T]) -> T:
+    """A value that SQLite would keep whatever it is: any column may hold anything."""
+    value = row[name]
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} is {type(value).__name__}, not {kind.__name__}")
+    return value
 
 
 def insert_run(
@@ -242,7 +251,7 @@ def read_run(connection: sqlite3.Connection, row: sqlite3.Row) -> RunRecord:
     setting, identity = read_key(row["value"])
     return RunRecord(
         setting=setting,
-        **{name: row[name] for name in ("seed", "status", "message")},
+        **_fields(row, {"seed": int, "status": str, "message": str}),
         rounds=tuple(_read_rounds(connection, row["id"], setting)),
         identity=identity,
         decisions=tuple(map(_read_decision, json.loads(row["decisions"]))),
@@ -319,7 +328,7 @@ def run_entry(row: sqlite3.Row) -> RunEntry:
         identity=setting.get("course", ""),
         stored_setting=row["value"],
         **_fields(row, _RUN),
-        created=row["created"],
+        created=_of_kind(row, "created", str),
         versions=Versions(**_fields(row, _VERSIONS)),
     )
 
@@ -327,20 +336,20 @@ def run_entry(row: sqlite3.Row) -> RunEntry:
 def experiment_entry(row: sqlite3.Row) -> ExperimentEntry:
     """An experiment, with how many runs it has."""
     return ExperimentEntry(
-        fingerprint=row["of_experiment"],
+        fingerprint=_of_kind(row, "of_experiment", str),
         settings=json.loads(row["settings"]),
         num_runs=row["num_runs"],
-        created=row["since"],
+        created=_of_kind(row, "since", str),
     )
 
 
 def study_entry(row: sqlite3.Row) -> StudyEntry:
     """A study, the versions that made it, and its experiment."""
     return StudyEntry(
-        name=row["name"],
-        fingerprint=row["fingerprint"],
+        name=_of_kind(row, "name", str),
+        fingerprint=_of_kind(row, "fingerprint", str),
         configuration=json.loads(row["configuration"]),
         experiment=experiment_entry(row),
-        created=row["created"],
+        created=_of_kind(row, "created", str),
         versions=Versions(**_fields(row, _VERSIONS)),
     )
