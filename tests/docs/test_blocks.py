@@ -45,6 +45,8 @@ def test_a_block_is_run_somewhere(block):
             assert block.page == "docs/reference/store.md"  # tests/store/test_store.py
         case "text":  # output, formulas and lists of files: nothing to type
             assert not re.search(r"^(\$|#|pip|flwr|fedplan|make|python) ", block.text, re.MULTILINE)
+        case "diff":  # tests/flower/test_examples.py
+            assert block.page == "examples/flower_app_quickstart/README.md"
         case "{eval-rst}":  # tests/docs/test_site.py
             assert re.fullmatch(r"(\.\. auto.*\n|   :members:.*\n|\n)+", block.text)
         case _:  # in this module

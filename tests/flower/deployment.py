@@ -14,7 +14,8 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+import tomllib
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -37,8 +38,9 @@ START_S, GONE_S, POLL_S = 60.0, 20.0, 0.1
 class Deployment:
     """A SuperLink, SuperNodes by their partition, and the runs that were started on them."""
 
-    def __init__(self, folder: Path, num_nodes: int) -> None:
+    def __init__(self, folder: Path, num_nodes: int, seconds_per_batch: Sequence[float]) -> None:
         self.folder, self.num_nodes = folder, num_nodes
+        self._seconds_per_batch = seconds_per_batch or [0.0] * num_nodes
         self.home = folder / "flwr-home"
         self.nodes: dict[int, subprocess.Popen[bytes]] = {}
         self._others: list[subprocess.Popen[bytes]] = []
@@ -63,7 +65,10 @@ class Deployment:
 
     def start_node(self, partition: int) -> None:
         """Start the SuperNode of a partition."""
-        config = f'partition-id={partition} num-partitions={self.num_nodes} faults="{self.faults}"'
+        config = (
+            f'partition-id={partition} num-partitions={self.num_nodes} faults="{self.faults}" '
+            f"seconds-per-batch={float(self._seconds_per_batch[partition])}"
+        )
         self.nodes[partition] = self._spawn(
             f"node-{partition}", "flower-supernode", "--insecure", "--host", "127.0.0.1",
             "--port", str(free_port()), "--superlink", f"127.0.0.1:{self._port}",
@@ -95,7 +100,11 @@ class Deployment:
 
     def begin(self, app: Path, **config: float | str) -> subprocess.Popen[bytes]:
         """Start an app; the process shows its log, and ends when the app does."""
-        known = {"store": str(self.folder / "fedplan.db"), "min-clients": self.num_nodes}
+        defaults = {"store": str(self.folder / "fedplan.db"), "min-clients": self.num_nodes}
+        wanted = tomllib.loads((app / "pyproject.toml").read_text())["tool"]["flwr"]["app"][
+            "config"
+        ]
+        known = {key: value for key, value in defaults.items() if key in wanted}
         known |= {key.replace("_", "-"): value for key, value in config.items()}
         words = " ".join(f"{key}={json.dumps(value)}" for key, value in known.items())
         run = self._spawn("run", "flwr", "run", str(app), "here", "--stream", "--run-config", words)
@@ -155,9 +164,11 @@ class Deployment:
 
 
 @contextmanager
-def deployed(folder: Path, num_nodes: int = 3) -> Iterator[Deployment]:
-    """A running federation, of which nothing is left afterwards."""
-    deployment = Deployment(folder, num_nodes)
+def deployed(
+    folder: Path, num_nodes: int = 3, seconds_per_batch: Sequence[float] = ()
+) -> Iterator[Deployment]:
+    """A running federation, of which nothing is left afterwards; apps may make nodes slow."""
+    deployment = Deployment(folder, num_nodes, seconds_per_batch)
     try:
         deployment.start()
         yield deployment

@@ -92,6 +92,7 @@ class InProcessGrid(Grid):
         TaskIdentity.run_id = TaskIdentity.node_id = TaskIdentity.task_id = 1
         self.app, self.nodes, self.clock = app, nodes, clock
         self.sent: list[Message] = []
+        self.run_config: dict[str, str | int | float | bool] = {}
         self._replies: dict[str, tuple[float, Message]] = {}
 
     def set_run(self, run):
@@ -120,7 +121,7 @@ class InProcessGrid(Grid):
     def _answer(self, message):
         node = self.nodes[message.metadata.dst_node_id]
         received = over_the_wire(message)
-        context = Context(1, message.metadata.dst_node_id, node.config, node.state, {})
+        context = Context(1, message.metadata.dst_node_id, node.config, node.state, self.run_config)
         try:
             reply = self.app(received, context)
         except Exception as error:  # as Flower does

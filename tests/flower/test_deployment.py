@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import pytest
-from flower.deployment import EXAMPLE, Deployment, deployed, needs_proc, stored_runs, wait_until
+from flower.deployment import (
+    EXAMPLE,
+    ROOT,
+    Deployment,
+    deployed,
+    needs_proc,
+    stored_runs,
+    wait_until,
+)
 
 from fedplan import read_fleet
 
 pytestmark = needs_proc
 
 TARGET = 0.5
+PAIR_TARGET = 0.9  # soon reached: a test of the benchmark, not a measurement
 NODES = 3
 
 
@@ -33,6 +42,17 @@ def test_a_deployment_trains_to_its_target_by_the_online_course(tmp_path):
     assert max(fleet.step_time_s) < 0.1 < min(fleet.comm_time_s)
 
 
+def test_one_pair_of_planned_fedadam_and_plain_fedavg(monkeypatch):
+    """Both reach the target; which is quicker is for an idle machine to say."""
+    pytest.importorskip("torch")
+    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    import flower_pairs  # a program, not a package
+
+    for app in flower_pairs.APPS:
+        run = flower_pairs.measure(app, 1, target=PAIR_TARGET, limit_s=180.0)
+        assert run.reached and run.loss <= PAIR_TARGET and run.rounds >= 1
+
+
 class Broken(Exception):  # noqa: N818
     """What a test that fails raises."""
 
@@ -51,4 +71,4 @@ def test_nothing_is_left_of_a_federation_whose_test_fails(tmp_path):
         fail_while_clients_are_at_work()
     # The SuperLink, the SuperNode, what each starts its apps with, the apps, and the command.
     assert len(started) >= 7
-    assert Deployment(tmp_path, 1).pids() == []
+    assert Deployment(tmp_path, 1, []).pids() == []

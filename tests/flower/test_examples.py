@@ -43,6 +43,41 @@ def test_an_app_trains_to_its_target(monkeypatch, tmp_path, folder, package):
     assert {sent.metadata.message_type for sent in grid.sent} == {"query.fedplan", "train"}
 
 
+def test_the_converted_quickstart_trains_to_its_target(monkeypatch, tmp_path):
+    pytest.importorskip("torch")
+    folder = EXAMPLES / "flower_app_quickstart"
+    monkeypatch.syspath_prepend(folder)
+    server = importlib.import_module("quickstart.server_app")
+    client = importlib.import_module("quickstart.client_app")
+    nodes = {k: Node({"partition-id": k, "num-partitions": 4}, comm_s=0) for k in range(4)}
+    grid = InProcessGrid(client.app, nodes, RealClock())
+    grid.run_config = run_config(folder) | {"store": f"{tmp_path}/fedplan.db", "target-loss": 1.0}
+    server.app(grid, Context(1, 0, {}, RecordDict(), grid.run_config))
+    (run,) = stored_runs(tmp_path, "flower")
+    assert run.status == "target" and all(record.signal for record in run.rounds[1:])
+
+
+def test_the_difference_of_the_converted_quickstart_is_the_one_that_is_shown():
+    folder = EXAMPLES / "flower_app_quickstart"
+    found = []
+    for name in ("client_app.py", "server_app.py"):
+        before, after = (
+            (folder / part / name).read_text().splitlines()
+            for part in ("plain/quickstart", "quickstart")
+        )
+        found += difflib.unified_diff(
+            before, after, f"plain/quickstart/{name}", f"quickstart/{name}", n=0, lineterm=""
+        )
+    readme = (folder / "README.md").read_text()
+    assert "\n".join(found) in readme
+    gone, come = (sum(line[0] == sign and line[1] != sign for line in found) for sign in "-+")
+    assert f"{gone} lines go and {come} come" in readme
+    how_to = (EXAMPLES.parent / "docs" / "how-to" / "flower.md").read_text()
+    assert f"every line that changes: {gone} go and {come} come" in how_to
+    tasks = [(folder / part / "task.py").read_text() for part in ("plain/quickstart", "quickstart")]
+    assert tasks[0] == tasks[1]
+
+
 def test_every_image_is_on_one_node(monkeypatch):
     monkeypatch.syspath_prepend(EXAMPLES / "flower_app")
     task = importlib.import_module("digits_app.task")

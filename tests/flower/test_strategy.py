@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -13,12 +14,15 @@ from flwr.app import Array, ArrayRecord, MetricRecord
 from flwr.serverapp.strategy import Result
 
 from fedplan import FedplanError, Fleet, InputError, read_fleet
+from fedplan.convergence.saturation import RANGE
 from fedplan.core.constraints import Constraints
 from fedplan.core.records import Stop
 from fedplan.course.live import LiveOnline
+from fedplan.course.steering import DOUBT, MOVE
 from fedplan.flower import PlannedFedAvg, RoundRules, journal
 from fedplan.flower.kept_study import Beginning
 from fedplan.participation import uniform
+from fedplan.participation.grouping import RAREST
 from fedplan.store import Store
 from fedplan.studies.devices import observed_devices
 from fedplan.tables import write_fleet
@@ -349,6 +353,41 @@ def test_hostile_sketches_are_dropped_and_counted(federation, tmp_path, value):
     for record in run.rounds[1:]:
         assert np.isfinite(record.signal.halfway).all()
         assert np.linalg.norm(record.signal.halfway) < 10 * np.linalg.norm(record.signal.whole)
+
+
+LIES = {
+    "no way half-way": {"fedplan-halfway": [0.0] * 256},
+    "all of the way half-way": {"fedplan-halfway": [0.05] * 256},
+    "no time": {"fedplan-train-seconds": 1e-6},
+    "more examples": {"num-examples": 5000},
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_lying_clients_move_steps_and_groups_within_bounds_alone(federation, tmp_path, lie):
+    """A third of the clients lie; steps and groups stay where honest devices could have them."""
+
+    def tamper(_, reply):
+        for key, value in LIES[lie].items():
+            reply.content["metrics"][key] = value
+        return reply
+
+    for partition in range(0, CLIENTS, 3):
+        federation.node_of(partition).tamper = tamper
+    start(federation, tmp_path, target_loss=0.3, num_rounds=40)
+    (run,) = stored(tmp_path)
+    steps = [record.setting.local_steps for record in run.rounds[3:]]
+    assert all(after <= MOVE * before + 1 for before, after in pairwise(steps))
+    # By the devices as they are: a round beyond its steps over a step, at the highest saturation
+    # that is believed.
+    slowest = max(record.seconds for record in run.rounds[3:])
+    assert max(steps) <= math.sqrt(DOUBT * RANGE[1] * slowest / NODE_SECONDS[0])
+    for record in run.rounds[3:]:
+        members = sorted(
+            client for group in record.setting.participation.groups for client in group
+        )
+        assert members == list(range(CLIENTS))  # nobody is left out
+        assert max(record.shares, default=0.0) <= RAREST
 
 
 def test_a_study_that_has_ended_is_not_said_to_have_had_another_plan(logistic, tmp_path):

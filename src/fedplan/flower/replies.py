@@ -186,8 +186,7 @@ class ReplyChecks:
         if done is None:
             raise Rejected(
                 "it does not say how many local steps it did: its training loop must take its "
-                "batches from fedplan.flower.steps(message, ...), in a MeasuredClientApp; for a "
-                "client that counts epochs, give Planned the batch_size"
+                "batches from fedplan.flower.steps(message, ...), in a MeasuredClientApp"
             )
         if done != local_steps:
             raise Rejected(f"it did {done:g} local steps, and {local_steps} were asked for")
