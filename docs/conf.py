@@ -40,6 +40,8 @@ include_patterns = [
     "reproduction/prototype.md",
     "reproduction/participation.md",
     "reproduction/suite.md",
+    "reproduction/leaderboard.md",
+    "reproduction/results/*/README.md",
 ]
 exclude_patterns = [".*", "build", "dist", "src", "tests", "tools"]  # not looked into
 nitpicky = True
