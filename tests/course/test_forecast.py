@@ -73,4 +73,19 @@ def test_a_rate_that_dies_out_is_never_in_time():
 def test_what_is_reached_is_near():
     made = forecast_of([3 - 0.1 * r for r in range(20)], target=1.2)
     assert made.way_left() == 0.0 and made.within_reach(21)
-    assert made.arrival().low == pytest.approx(20)
+    arrival = made.arrival()
+    assert 20 < arrival.low < arrival.rounds < arrival.high < 40
+
+
+def test_losses_that_fall_by_the_same_share_are_followed():
+    made = forecast_of([0.97**r for r in range(1, 41)], target=0.97**80)
+    arrival = made.arrival()
+    way = math.sqrt(math.log(2))
+    assert arrival.rounds == pytest.approx(40 * math.exp(1.47 * way))
+    assert arrival.low < 80 < arrival.high
+
+
+def test_no_loss_is_below_nothing():
+    losses = [0.97**r for r in range(1, 41)]
+    arrival = forecast_of(losses, target=0.0).arrival()
+    assert arrival.rounds > forecast_of(losses, target=0.97**80).arrival().high

@@ -1,8 +1,11 @@
 """Forecast: how many rounds a training will take, from the losses it has had so far.
 
-In learning-rate time (the sum of the rates so far) losses fall about evenly with the logarithm of
-time. A line through the losses of the later half of the rounds therefore says how much further the
-target is, as a ratio of times; how far such a line is off was counted, and makes the interval.
+Losses of the last two thirds of the rounds, taken to go on falling by the same share in each round,
+say how many times as many rounds the target is at. They fall more slowly later on, so that the
+truth is further when the target is far: how much further was counted, and makes the interval.
+
+Whether a target is out of reach is asked of learning-rate time (the sum of the rates so far),
+which knows of a rate that dies out.
 """
 
 from __future__ import annotations
@@ -16,11 +19,15 @@ from numpy.typing import NDArray
 
 Values = NDArray[np.float64]
 
-# The way left, in the logarithm of learning-rate time, as a multiple of p / (1 + p) where the line
-# says p: in the middle, and between which two it is in nine of ten cases. Counted at 441 moments
-# of 96 trainings of the suite's development half; `reproduction/suite.md` has how often the
-# interval was right on the check half.
-_EXPECTED, _LOW, _HIGH = 2.3, 0.75, 5.0
+# Ln of the rounds in all over those so far, as a multiple of the root of what the losses say: in the
+# middle, and between which two it is in nine of ten cases. Counted on 384 trainings of twelve tasks
+# of the suite, at five moments each; `reproduction/suite.md` has how often it is right on tasks
+# that were left out of the counting.
+_EXPECTED, _LOW, _HIGH = 1.47, 0.66, 2.8
+_MOST = 100.0  # times the rounds so far that losses can say
+# Times p / (1 + p), where p is ln of the time left by a line in ln time: by then nine of ten have
+# arrived at 441 moments of 96 trainings of the suite's development half.
+_LATEST = 5.0
 # Times the way that a limit leaves, in ln time, that a power law must say before a target is given
 # up. Counted on 416 questions to 104 trainings of thirteen tasks of the suite: of targets 10% above
 # what was reached in time 0.2% are given up, and all of those that are a third of it or lower.
@@ -34,7 +41,7 @@ _FURTHEST = 100_000  # rounds that are looked ahead
 class Arrival:
     """When the target is expected to be reached, in rounds from the first on.
 
-    An end that lies beyond any number of rounds, because the rate dies out before, is infinite.
+    The upper end is infinite where losses do not fall, or the rate dies out before.
     """
 
     rounds: float
@@ -68,7 +75,7 @@ class Forecast:
 
         None while there are too few losses.
         """
-        line = self._line()
+        line = self._line_in_time()
         if line is None:
             return None
         level, slope = line
@@ -78,7 +85,7 @@ class Forecast:
 
     def loss_at(self, round_: int) -> float | None:
         """The loss after a later round, by a power of time; None while there is no line."""
-        line = self._line(of=np.log)
+        line = self._line_in_time(of=np.log)
         if line is None:
             return None
         ahead = math.log(self._time_of(round_) / self._now)
@@ -86,12 +93,32 @@ class Forecast:
 
     def arrival(self) -> Arrival | None:
         """When the target is expected to be reached; None while nothing tells."""
+        rounds = len(self._losses)
+        first = rounds // 3
+        before_now = np.arange(first + 1.0 - rounds, 1.0)
+        line = _line(before_now, np.log(self._losses[first:]), np.ones(rounds - first))
+        if line is None:
+            return None
+        level, slope = line
+        gap = level - math.log(self._target) if self._target > 0 else math.inf
+        left = max(gap / -slope, 0.5) if slope < 0 else math.inf
+        way = math.sqrt(math.log(min(1.0 + left / rounds, _MOST)))
+        middle, low, high = (rounds * math.exp(k * way) for k in (_EXPECTED, _LOW, _HIGH))
+        reachable = self.within_reach(_FURTHEST)
+        return Arrival(rounds=middle, low=low, high=high if reachable else math.inf)
+
+    def latest(self) -> float:
+        """The round by which the target is reached at the latest; infinite while nothing tells."""
         left = self.way_left()
         if left is None:
-            return None
+            return math.inf
         part = 1.0 if math.isinf(left) else left / (1.0 + left)
-        middle, low, high = (self._rounds_to(k * part) for k in (_EXPECTED, _LOW, _HIGH))
-        return Arrival(rounds=middle, low=low, high=high)
+        wanted = self._now * math.exp(_LATEST * part)
+        if wanted > self._time_of(_FURTHEST):
+            return math.inf
+        after = int(np.searchsorted(self._clock, wanted))
+        before, step = self._clock[after - 1], self._clock[after] - self._clock[after - 1]
+        return max(len(self._losses), after - 1 + float((wanted - before) / step))
 
     def within_reach(self, round_: int) -> bool:
         """Whether the target may be reached by this round, by the most hopeful reading.
@@ -112,13 +139,13 @@ class Forecast:
         rounds = len(self._losses)
         if rounds >= round_ or self._target <= 0:
             return rounds < round_  # no loss is below 0
-        lines = [self._line(first, np.log) for first in (0, rounds // 2)]
+        lines = [self._line_in_time(first, np.log) for first in (0, rounds // 2)]
         steepest = min((line[1] for line in lines if line), default=-math.inf)
         level = min((line[0] for line in lines if line), default=-math.inf)
         ahead = math.log(self._time_of(round_) / self._now)
         return level + _FAR * ahead * min(steepest, 0.0) > math.log(self._target)
 
-    def _line(
+    def _line_in_time(
         self, first: int | None = None, of: Callable[[Values], Values] = np.asarray
     ) -> tuple[float, float] | None:
         """The loss now, and how it changes with ln time, over the later half of the rounds.
@@ -128,20 +155,10 @@ class Forecast:
         """
         rounds = len(self._losses)
         first = rounds // 2 if first is None else first
-        self._time_of(rounds)
-        losses, times = np.array(self._losses[first:]), self._clock[first + 1 : rounds + 1]
-        known = np.isfinite(losses)
-        if known.sum() < _FEWEST:
-            return None
-        weight = 1.0 / np.arange(first + 1, first + 1 + losses.size)[known]  # even in ln time
-        x, y = np.log(times[known] / times[-1]), of(losses[known])
-        weight /= weight.sum()
-        x_mean, y_mean = weight @ x, weight @ y
-        spread = weight @ (x - x_mean) ** 2
-        if spread < _STANDSTILL**2:
-            return float(y_mean), 0.0
-        slope = float(weight @ ((x - x_mean) * (y - y_mean)) / spread)
-        return float(y_mean - slope * x_mean), slope
+        now = self._time_of(rounds)
+        times = self._clock[first + 1 : rounds + 1]
+        evenly = 1.0 / np.arange(first + 1, rounds + 1)  # in ln time
+        return _line(np.log(times / now), of(np.array(self._losses[first:])), evenly)
 
     @property
     def _now(self) -> float:
@@ -156,11 +173,16 @@ class Forecast:
             self._clock = np.append(self._clock, self._clock[-1] + np.cumsum(rates))
         return float(self._clock[last])
 
-    def _rounds_to(self, way: float) -> float:
-        """Rounds after which the time is exp(way) times that of now."""
-        wanted = self._now * math.exp(way)
-        if wanted > self._time_of(_FURTHEST):
-            return math.inf
-        after = int(np.searchsorted(self._clock, wanted))
-        before, step = self._clock[after - 1], self._clock[after] - self._clock[after - 1]
-        return max(len(self._losses), after - 1 + float((wanted - before) / step))
+
+def _line(x: Values, y: Values, weight: Values) -> tuple[float, float] | None:
+    """Level at 0 and slope of the line through what is known; None where that is too little."""
+    known = np.isfinite(y)
+    if known.sum() < _FEWEST:
+        return None
+    x, y, weight = x[known], y[known], weight[known] / weight[known].sum()
+    x_mean, y_mean = weight @ x, weight @ y
+    spread = weight @ (x - x_mean) ** 2
+    if spread < _STANDSTILL**2:
+        return float(y_mean), 0.0
+    slope = float(weight @ ((x - x_mean) * (y - y_mean)) / spread)
+    return float(y_mean - slope * x_mean), slope

@@ -174,8 +174,8 @@ class OnlineSteering:
                 self._regroup(self._groups, round_, "A limit would be exceeded.")
         if round_ - max(self._going_well, self._regrouped) >= self._patience:
             self._make_quieter(round_)
-        if arrival and self._groups > 1 and math.isfinite(arrival.high):
-            self._finish(round_, arrival.high)
+        if self._groups > 1 and math.isfinite(latest := self._forecast.latest()):
+            self._finish(round_, latest)
         if len(self._window):
             stalled = self._stalled
             if stalled >= self._stall:  # what rounds said while the loss fell holds no longer

@@ -10,13 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Generic, TypeVar
 
 import numpy as np
 
 from fedplan.convergence.bound import Bound
-from fedplan.convergence.saturation import SAMPLING
 from fedplan.core.constraints import MAX_STEPS, Constraints
 from fedplan.core.fleet import QUANTITIES, Fleet, rising_order
 from fedplan.core.learning_rate import LearningRate
@@ -25,7 +23,7 @@ from fedplan.core.problem import Problem
 from fedplan.core.setting import Participation, Prediction
 from fedplan.errors import InputError
 from fedplan.participation.grouping import Grouper, Grouping
-from fedplan.planning.rounds import Convergence, predicted, rounds_of_turns
+from fedplan.planning.rounds import Convergence, clock, late_rounds, predicted, rounds_of_turns
 from fedplan.planning.steps import best_integer_steps, steps_range
 
 _REPEATS = 4  # regroupings at most: two or three are the rule
@@ -33,7 +31,6 @@ _STEPS_TRIED = 24  # numbers of local steps looked at where a limit on totals bi
 _STRIDE = 1.3  # from one number of groups to the next: the cost is flat around its least
 _MOST_GROUPS = 256  # more take long to find, and save little
 _PATIENCE = 2  # numbers of groups that may be worse before the search ends
-_FOREVER, _POINTS = 10**5, 2000  # rounds that a rate is followed for, and where it is looked at
 _MANY = 8192  # devices; of more, so many stand for all while steps and groups are looked for
 
 
@@ -54,25 +51,9 @@ class Choice(Generic[Law]):
         return tuple(getattr(self.law, "rows", ()))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rounds:
-    """Rounds at one E: those of all clients, and those that drawing a single one would add."""
-
-    full: float
-    sampling: float
-
-    @classmethod
-    def at(cls, convergence: Convergence, local_steps: int, target_gap: float = 1.0) -> Rounds:
-        """What is known of this many local steps."""
-        return cls(
-            full=float(convergence.full_rounds(local_steps)) / target_gap,
-            sampling=float(convergence.sampling_rounds(local_steps)) / target_gap,
-        )
-
-    def of(self, grouping: Grouping) -> float:
-        """Rounds where these groups take turns."""
-        groups, clients = len(grouping.visits), len(grouping.problem.fleet)
-        return rounds_of_turns(self.full, groups, clients, self.sampling)
+def _full_rounds(convergence: Convergence, local_steps: int, target_gap: float) -> float:
+    """Rounds of all clients with this many local steps."""
+    return float(convergence.full_rounds(local_steps)) / target_gap
 
 
 def choose_groups(problem: Problem, local_steps: int, rounds: float) -> Grouping:
@@ -83,10 +64,10 @@ def choose_groups(problem: Problem, local_steps: int, rounds: float) -> Grouping
     ((0, 1), (2, 3))
     """
     check_group_sizes(problem)
-    return _cheapest(problem, local_steps, Rounds(full=rounds, sampling=SAMPLING * rounds))
+    return _cheapest(problem, local_steps, rounds)
 
 
-def _cheapest(problem: Problem, local_steps: int, rounds: Rounds) -> Grouping:
+def _cheapest(problem: Problem, local_steps: int, rounds: float) -> Grouping:
     return min(
         _groupings(problem, local_steps, rounds), key=lambda one: _training_cost(one, rounds)
     )
@@ -109,15 +90,15 @@ def check_group_sizes(problem: Problem) -> None:
         )
 
 
-def _training_cost(grouping: Grouping, rounds: Rounds) -> float:
-    """What training costs; seconds where nothing costs anything."""
+def _training_cost(grouping: Grouping, rounds: float) -> float:
+    """What training costs, but for a head start that any groups have; seconds without prices."""
     cost = grouping.round_cost
     objective = grouping.problem.objective
     paid = float(objective.of_round(cost.time_s, cost.energy_j, cost.clients))
-    return (paid or cost.time_s) * rounds.of(grouping)
+    return (paid or cost.time_s) * (rounds + late_rounds(rounds, len(grouping.visits)))
 
 
-def _groupings(problem: Problem, local_steps: float, rounds: Rounds) -> Iterator[Grouping]:
+def _groupings(problem: Problem, local_steps: float, rounds: float) -> Iterator[Grouping]:
     """Cuts into more and more groups, until more have not paid for a while."""
     grouper = Grouper(problem, local_steps)
     fewest, most = grouper.range
@@ -134,7 +115,6 @@ def _groupings(problem: Problem, local_steps: float, rounds: Rounds) -> Iterator
         number = most if number < most < following else following
 
 
-@lru_cache(maxsize=64)
 def _most_turns(rate: LearningRate | None) -> int:
     """Rounds in which half of all that the rate will ever do is done.
 
@@ -143,9 +123,7 @@ def _most_turns(rate: LearningRate | None) -> int:
     """
     if rate is None:
         return _MOST_GROUPS
-    ends = np.unique(np.geomspace(1, _FOREVER, _POINTS).astype(int))
-    parts = np.diff(ends, prepend=0) * [rate.at(int(end) - 1) for end in ends]
-    done = np.cumsum(parts)
+    ends, done = clock(rate)
     return int(ends[np.searchsorted(done, done[-1] / 2)])
 
 
@@ -179,20 +157,19 @@ def _unlimited(problem: Problem, convergence: Convergence, target_gap: float) ->
     fleet = problem.fleet
     balance = fleet.mean("comm_time_s") / fleet.mean("step_time_s")
     steps = int(np.clip(round(balance), low, min(high, max(low, 1000))))
-    seen: dict[int, Choice[Grouping]] = {}
+    seen: dict[int, tuple[float, Grouping]] = {}
     for _ in range(_REPEATS):
         if steps in seen:
             break
-        rounds = Rounds.at(convergence, steps, target_gap)
+        rounds = _full_rounds(convergence, steps, target_gap)
         grouping = _cheapest(problem, steps, rounds)
-        seen[steps] = _choice(grouping, steps, rounds)
+        seen[steps] = _training_cost(grouping, rounds), grouping
         steps = _best_steps(convergence, *grouping.line(), low, high)
-    best = min(seen.values(), key=lambda choice: choice.prediction.cost)
-    if whole is problem:
-        return best
-    steps, number = best.prediction.local_steps, len(best.law.visits)
-    rounds = Rounds.at(convergence, steps, target_gap)
-    grouping = Grouper(whole, steps).group(number) or _cheapest(whole, steps, rounds)
+    steps = min(seen, key=lambda tried: seen[tried][0])
+    grouping, rounds = seen[steps][1], _full_rounds(convergence, steps, target_gap)
+    if whole is not problem:
+        number = len(grouping.visits)
+        grouping = Grouper(whole, steps).group(number) or _cheapest(whole, steps, rounds)
     return _choice(grouping, steps, rounds)
 
 
@@ -245,12 +222,13 @@ def likely_turns(
     furthest = int(np.clip(100 * max(balance, 10.0), low, high))
     ladder = np.unique(np.rint(np.geomspace(low, furthest, _STEPS_TRIED)).astype(int))
     for steps in ladder.tolist():
-        rounds = Rounds.at(convergence, steps, target_gap)
+        rounds = _full_rounds(convergence, steps, target_gap)
         for grouping in _groupings(problem, steps, rounds):
             yield _choice(grouping, steps, rounds)
 
 
-def _choice(grouping: Grouping, steps: int, known: Rounds) -> Choice[Grouping]:
-    rounds = known.of(grouping)
-    prediction = predicted(grouping.problem, grouping.round_cost, rounds, steps, clients=None)
+def _choice(grouping: Grouping, steps: int, full_rounds: float) -> Choice[Grouping]:
+    problem = grouping.problem
+    rounds = rounds_of_turns(full_rounds, len(grouping.visits), problem.learning_rate)
+    prediction = predicted(problem, grouping.round_cost, rounds, steps, clients=None)
     return Choice(law=grouping, prediction=prediction)
