@@ -17,7 +17,6 @@ from suite.pricing import Pricing, best_uniform, train_uniform
 from suite.task import Task
 from suite.trainings import Reached, Trainings
 
-from fedplan.convergence.saturation import SAMPLING
 from fedplan.core.problem import Problem
 from fedplan.core.setting import RoundCost, Setting
 from fedplan.participation import Turns
@@ -31,12 +30,12 @@ STATISTICS = ("rounds", "smooth_rounds")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """Costs to the target of the best (K, E) and of turns, and how well turns were foretold.
+    """Costs to the target of the best (K, E) and of turns, and how well turns were predicted.
 
     ratio, smooth_ratio : turns over uniform, by the judged model and by ten single models' mean.
     round_cost : expected over realised cost of the rounds of turns that were trained, in their
         order; round_cost_cycles : of a round on average over whole cycles.
-    rounds : predicted over realised rounds of turns.
+    rounds : predicted over realised rounds of turns, from all clients' rounds with the same seeds.
     """
 
     task: str
@@ -76,7 +75,7 @@ def turns_at(pricing: Pricing, problem: Problem, steps: int) -> Setting:
 
 def turns_rounds(full: float, setting: Setting, problem: Problem) -> float:
     """Rounds that turns are expected to take."""
-    return rounds_of_turns(full, setting.groups or 1, len(problem.fleet), SAMPLING * full)
+    return rounds_of_turns(full, setting.groups or 1, problem.learning_rate)
 
 
 def predicted_cost(pricing: Pricing, problem: Problem, setting: Setting) -> float:
@@ -159,7 +158,7 @@ def make_cell(pricing: Pricing, weight: float) -> Cell:
         smooth_ratio=sides[1][1][1] / sides[1][0][1],
         round_cost=_foretold(problem, turns, runs) / turns_cost,
         round_cost_cycles=expected / _cycles_cost(pricing, problem, turns, seeds, runs),
-        rounds=turns_rounds(full, turns, problem) / rounds,
+        rounds=turns_rounds(trainings.full_rounds(steps, seeds), turns, problem) / rounds,
     )
 
 

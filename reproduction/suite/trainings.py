@@ -104,10 +104,15 @@ class Trainings:
         """How many samples each client holds."""
         return self.learner.sizes.astype(np.float64)
 
-    def full_rounds(self, steps: int) -> float:
-        """R_N(E): rounds with all clients, the mean over their seeds; infinite where some fail."""
+    def full_rounds(self, steps: int, seeds: Iterable[int] | None = None) -> float:
+        """R_N(E): rounds with all clients, the mean over their seeds; infinite where some fail.
+
+        seeds : only these, of those that all clients are trained with.
+        """
         clients = self.task.clients[-1]
-        work = [(uniform(clients, steps), seed) for seed in self.task.seeds_of(clients)]
+        of = self.task.seeds_of(clients)
+        counted = of if seeds is None else [seed for seed in of if seed in set(seeds)]
+        work = [(uniform(clients, steps), seed) for seed in counted]
         rounds = [run.rounds for run in self.make(work)]
         return float("inf") if NEVER in rounds else fmean(rounds)
 
