@@ -19,10 +19,9 @@ from numpy.typing import NDArray
 
 Values = NDArray[np.float64]
 
-# Ln of the rounds in all over those so far, as a multiple of the root of what the losses say: in the
-# middle, and between which two it is in nine of ten cases. Counted on 384 trainings of twelve tasks
-# of the suite, at five moments each; `reproduction/suite.md` has how often it is right on tasks
-# that were left out of the counting.
+# Ln of the rounds in all over those so far, as a multiple of the root of what the losses say: in
+# the middle, and between which two it is in nine of ten cases. Counted on 384 trainings of twelve
+# tasks of the suite, at five moments each.
 _EXPECTED, _LOW, _HIGH = 1.47, 0.66, 2.8
 _MOST = 100.0  # times the rounds so far that losses can say
 # Times p / (1 + p), where p is ln of the time left by a line in ln time: by then nine of ten have
