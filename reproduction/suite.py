@@ -7,6 +7,7 @@
     python reproduction/suite.py compare --tasks short --courses online fedtune --seeds 1
     python reproduction/suite.py setups
     python reproduction/suite.py constants
+    python reproduction/suite.py forecasts
     python reproduction/suite.py report
 
 `grid` trains every uniform (K, E) of a task with every seed; each run is one row of a file in
@@ -15,8 +16,10 @@ rows, the setting that costs least on each fleet and at each energy weight: chos
 priced on odd ones. `compare` trains courses on every fleet, at every weight, with seeds of their
 own (101 and on), a row for each run. `setups` trains the grids of the paper's setups that are
 missing, and the online course on them. `constants` halves and doubles each constant of the online
-course on the development half, and writes what that does to its mean bill. `report` prints from
-these rows what courses cost over the best setting, puts the tables into the page and draws them.
+course on the development half, and writes what that does to its mean bill. `forecasts` trains the
+online course once on every cell, and writes how many rounds it was predicted to take on the way.
+`report` prints from these rows what courses cost over the best setting, puts the tables into the
+page and draws them.
 --data is a folder with wisdm/wisdm.npz (arrays x, y and client) and hospitals/compute.csv and
 network.csv; MNIST is the part of it that comes with fedplan.
 """
@@ -29,22 +32,17 @@ from pathlib import Path
 
 from suite.constants import FLEETS, constants_table, measure
 from suite.courses import CANDIDATES, FIRST_SEED, ONLINE, Comparison
+from suite.forecasts import forecasts_table
+from suite.forecasts import measure as measure_forecasts
 from suite.pricing import Pricing, train_uniform
 from suite.report import print_best
-from suite.standing import (
-    draw,
-    intervals,
-    read_standings,
-    setup_tables,
-    tables,
-    write_between,
-)
+from suite.standing import draw, read_standings, setup_tables, tables, write_between
 from suite.tasks import SETUPS, TASKS
 from suite.trainings import Trainings
 
 HERE = Path(__file__).parent
 DATA = HERE.parent.parent / "shared" / "data"
-COMMANDS = ("grid", "best", "compare", "setups", "constants", "report")
+COMMANDS = ("grid", "best", "compare", "setups", "constants", "forecasts", "report")
 EVERY = TASKS | SETUPS
 SUITE = [name for name, task in TASKS.items() if task.half]
 
@@ -95,6 +93,8 @@ def main() -> None:
         print(f"{name}: done", file=sys.stderr)
     if options.command == "best":
         print_best(trained, options.data)
+    if options.command == "forecasts":
+        measure_forecasts(trained, options.data, options.results / "suite-forecasts.csv")
 
 
 def measure_constants(options: argparse.Namespace) -> None:
@@ -113,11 +113,13 @@ def report(options: argparse.Namespace) -> None:
     standings = read_standings(results, options.tasks)
     if not standings:
         raise SystemExit("no course has been trained: python reproduction/suite.py compare")
-    texts = {"courses": tables(standings) + "\n\n" + intervals(results, options.tasks)}
+    texts = {"courses": tables(standings)}
     if of_setups := read_standings(results, SETUPS):
         texts["setups"] = setup_tables(of_setups)
     if (measured := results / "suite-constants.csv").exists():
         texts["constants"] = constants_table(measured)
+    if (predicted := results / "suite-forecasts.csv").exists():
+        texts["forecasts"] = forecasts_table(predicted)
     for mark, text in texts.items():
         print(text)
         write_between(page, mark, text)

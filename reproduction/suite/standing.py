@@ -86,25 +86,6 @@ def tables(standings: Sequence[Standing]) -> str:
     return "\n\n".join(parts)
 
 
-def intervals(results: Path, tasks: Iterable[str]) -> str:
-    """How often rounds were within the interval that the online course gave after a cycle."""
-    rows = []
-    for half in HALVES:
-        told = [
-            (float(row["rounds"]), float(row["low"]), float(row["high"]))
-            for task in tasks
-            for row in read_rows(results / f"suite-courses-{task}.csv")
-            if row["half"] == half and row["status"] == "target" and row.get("low")
-        ]
-        if told:
-            within = np.mean([low <= rounds <= high for rounds, low, high in told])
-            widths = [high / low for _, low, high in told if np.isfinite(high)]
-            shown = f"{np.median(widths):.1f}" if widths else "none is finite"
-            rows.append([half, str(len(told)), f"{within:.0%}", shown])
-    head = ("half", "runs with an interval", "rounds within it", "high over low, in the middle")
-    return "Rounds that were foretold after the first cycle:\n\n" + table(head, rows)
-
-
 def _task(standing: Standing) -> str:
     return standing.task
 
