@@ -15,7 +15,7 @@ from fedplan import Bound, Fleet, Objective, estimate_bound
 from fedplan.core.problem import Problem
 from fedplan.core.records import RoundRecord, RunRecord
 from fedplan.participation import uniform
-from fedplan.studies import PaperPilots, read_study
+from fedplan.studies import choose_setting, read_study, run_pilots
 from fedplan_reproduction.published import published_pilots
 
 SETUP_1 = Fleet(step_time_s=3.1e-3, comm_time_s=0.34, count=20)
@@ -41,17 +41,25 @@ def trained(pilot):
     return RunRecord(setting=setting, seed=0, status="target", rounds=rounds)
 
 
+class Published:
+    """An archive whose runs are the published pilots."""
+
+    def __init__(self, pilots):
+        self.pilots = {(pilot.clients_per_round, pilot.local_steps): pilot for pilot in pilots}
+
+    def run_all(self, jobs, stop, **_):
+        found = [self.pilots[job.setting.pair] for job in jobs]
+        assert all(stop.target_loss == pilot.lower_loss for pilot in found)
+        return [trained(pilot) for pilot in found]
+
+
 def chosen(setup, fleet, weight, pilots):
     """What the package makes of these pilots, run as it asks for them."""
     problem = Problem(fleet=fleet, objective=Objective.weighted(weight))
-    procedure = PaperPilots(problem, read_study(setup).planning, 1000)
-    for pilot in pilots:
-        trial = procedure.ask()
-        assert trial.job.setting.pair == (pilot.clients_per_round, pilot.local_steps)
-        assert trial.stop.target_loss == pilot.lower_loss
-        procedure.tell(trained(pilot))
-    assert procedure.ask() is None
-    return procedure.choice.setting
+    planning = read_study(setup).planning
+    runs = list(run_pilots(planning, 1000, Published(pilots)))
+    assert len(runs) == len(pilots)
+    return choose_setting(problem, planning, runs).setting
 
 
 def pairwise_ratio(pilots, num_clients):
