@@ -15,10 +15,10 @@ from fedplan.core.setting import Participation, Prediction, RoundCost
 
 Convergence = Bound | Saturation
 
-# Measured by `reproduction/participation.py`, chosen on the development half of its tasks. Groups
-# that go one after the other begin where the one before ended, which saves this share of the way,
-# in learning-rate time. An order that repeats makes an error of second order, and is late by this
-# share of its groups at most.
+# Chosen on all tasks of `reproduction/participation.py`, which says what either half alone gives.
+# Groups that go one after the other begin where the one before ended, which saves this share of the
+# way, in learning-rate time. An order that repeats makes an error of second order, and is late by
+# this share of its groups at most.
 HEAD_START = 0.05
 TURNS_COST = 0.5
 _FOREVER, _POINTS = 10**5, 2000  # rounds that a rate is followed for, and where it is looked at
