@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
 from course.told import a_problem, a_round
 
 from fedplan.core.learning_rate import LearningRate
@@ -36,6 +39,21 @@ def test_a_rate_that_falls_calls_for_more_steps():
     assert steps_after([4.0, 1.0], falling) == [20, 20]
     # It stalls, and the rate is a sixteenth: 10 / 2 * 4 = 20.
     assert steps_after([4.0, 1.0, 1.0], falling) == [20, 20, 20]
+
+
+@pytest.mark.parametrize(
+    "rate",
+    [
+        pytest.param(None, id="nobody knows the rate"),
+        pytest.param(LearningRate(initial=0.1, schedule="exponential", decay=1e-40), id="it is 0"),
+    ],
+)
+def test_a_rate_that_says_nothing_leaves_the_loss_alone_to_decide(rate):
+    problem = replace(a_problem(samples=[1] * 4), learning_rate=rate)
+    steering = AdaComm(problem=problem).begin()
+    for number, loss in ((0, 4.0), (10, 1.0)):
+        steering.tell(a_round(number, cohort=range(4), loss=loss))
+    assert steering.ask().local_steps == 10  # 20 sqrt(1 / 4)
 
 
 def test_it_looks_every_ten_rounds_or_when_a_loss_is_there():

@@ -28,6 +28,13 @@ def test_the_bound_is_the_papers():
     np.testing.assert_allclose(found, [2.0, 3.66048, 6.81995], rtol=1e-5)
 
 
+def test_without_a_budget_it_is_what_a_hundred_rounds_of_one_step_cost():
+    tau, told = np.arange(1.0, 20.0), {"rho": 2.0, "beta": 10.0, "delta": 3.0, "rate": 0.1}
+    usual = AdaptiveTau(problem=PROBLEM).begin().bounds(tau, **told)
+    given = AdaptiveTau(problem=PROBLEM, budget=100 * (1.0 + 9.0)).begin().bounds(tau, **told)
+    np.testing.assert_array_equal(usual, given)
+
+
 def test_costs_are_those_of_the_slowest_and_of_everyones_joules():
     assert AdaptiveTau(problem=PROBLEM).costs == (1.0, 9.0)
     energetic = a_problem(

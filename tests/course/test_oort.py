@@ -77,6 +77,18 @@ def test_the_preferred_time_moves_with_the_worth_of_those_chosen(later, percenti
     assert steering._percentile == percentile
 
 
+def test_the_preferred_time_moves_every_twenty_rounds_from_the_fortieth_on():
+    alike = a_problem(samples=[10] * 5)
+    steering = Oort(problem=alike, clients_per_round=2, local_steps=1).begin()
+    percentiles = {}
+    for number in range(1, 80):
+        losses = [1.0 if number < 20 else 10.0] * 5
+        steering.tell(a_round(number, cohort=range(5), losses=losses))
+        percentiles[number + 1] = steering._percentile
+    moves = {r: p for r, p in percentiles.items() if p != percentiles.get(r - 1, 10.0)}
+    assert moves == {40: 5.0, 60: 10.0, 80: 15.0}  # worth has grown tenfold, and then stays
+
+
 def test_a_longer_preferred_time_spares_slower_clients():
     steering = steering_of()
     steering.tell(a_round(1, cohort=range(5), losses=[1.0] * 5))
