@@ -139,6 +139,19 @@ def test_one_k_leaves_c0_open_and_takes_the_papers_tie():
     assert max(bound.c0 for bound in estimate.plausible) > 20
 
 
+def test_an_open_c0_goes_with_the_unit_of_local_steps():
+    """Local steps of half the length, twice as many of them: b0 and c0 are a quarter."""
+    whole, halves = (
+        estimate_bound(
+            pilots_of(Bound(a0=1e6, b0=1.0 / unit**2), [(N, 10 * unit), (N, 40 * unit)]), N
+        )
+        for unit in (1, 2)
+    )
+    assert whole.intervals["c0"][1] == halves.intervals["c0"][1] == math.inf
+    one, other = (max(bound.c0 for bound in found.plausible) for found in (whole, halves))
+    assert other == pytest.approx(one / 4, rel=1e-5)
+
+
 def test_the_same_setting_twice_is_unidentified_and_cannot_be_planned_with():
     estimate = estimate_bound([pilot(5, 20, 30), pilot(5, 20, 31)], N)
     assert estimate.status == "unidentified"
@@ -215,6 +228,14 @@ def test_the_pairwise_method_recovers_the_papers_bound(a0, b0):
     assert estimate.ratio == pytest.approx(a0 / b0, rel=1e-6)
     assert estimate.bound.a0 == pytest.approx(a0, rel=1e-6)
     assert pair_ratios(pilots_of(truth), N) == pytest.approx(a0 / b0, rel=1e-5)
+
+
+def test_every_pair_whose_ratio_is_not_negative_counts():
+    pilots = pilots_of(Bound(a0=0.5, b0=1.0), [(10, 1), (20, 2), (50, 4), (80, 3)])
+    assert pair_ratios(pilots, N) == pytest.approx([0.5] * 6)
+    for method in ("joint", "pairwise"):
+        estimate = estimate_bound(pilots, N, method=method)
+        assert (estimate.pairs_used, estimate.pairs_rejected) == (6, 0)
 
 
 def test_a_plan_from_an_estimate_is_robust_and_stays_within_the_pilots_reach():
