@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
 import pytest
 
-from fedplan.convergence.histories import learn_saturation
+from fedplan.convergence.histories import History, learn_saturation
 from fedplan.participation import uniform
 from fedplan.simulation import Job
 from fedplan.studies import build_experiment, read_study
@@ -59,3 +60,39 @@ def test_without_runs_the_usual_range_is_left():
     usual = learn_saturation([])
     assert usual.interval == pytest.approx((8.0, 256.0), rel=0.05)
     assert usual.loss is None and usual.compared == 0
+
+
+def history_by_the_law(clients, local_steps, *, saturation=40.0, sampling=0.0, rounds=100.0):
+    """A training of 20 clients whose loss falls from 2 to 1 on a way of so many rounds."""
+    slower = 1 + saturation / local_steps + sampling * (1 / clients - 1 / 20)
+    rows = np.arange(1.0, math.ceil(rounds * slower) + 1)
+    return History(
+        rounds=rows,
+        clients=np.full(rows.size, float(clients)),
+        local_steps=np.full(rows.size, float(local_steps)),
+        losses=2.0 - rows / (rounds * slower),
+        rates=np.ones(rows.size),
+    )
+
+
+@pytest.mark.parametrize("sampling", [0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0])
+def test_trainings_that_follow_the_law_tell_it_whatever_the_noise_of_sampling(sampling):
+    pairs = itertools.product((1, 2, 5, 20), (5, 20, 80, 320))
+    learnt = learn_saturation([history_by_the_law(*pair, sampling=sampling) for pair in pairs], 20)
+    assert learnt.saturation == pytest.approx(40.0, rel=0.01)
+    assert learnt.rounds == pytest.approx(100.0 * (2.0 - learnt.loss), rel=0.005)
+
+
+def test_two_trainings_are_enough_to_tell():
+    learnt = learn_saturation([history_by_the_law(20, steps) for steps in (10, 160)])
+    assert learnt.compared == 2 and learnt.saturation == pytest.approx(40.0, rel=0.03)
+    low, high = learnt.interval
+    assert 8.0 < low < 40.0 < high < 256.0  # narrower than the usual range
+
+
+def test_trainings_are_compared_from_three_rounds_on():
+    for length, compared in ((1, 0), (2, 0), (3, 2), (4, 2), (5, 2)):
+        few = [
+            history_by_the_law(20, steps, saturation=0.0, rounds=float(length)) for steps in (5, 50)
+        ]
+        assert learn_saturation(few).compared == compared

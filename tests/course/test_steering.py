@@ -86,6 +86,17 @@ def test_steps_become_fewer_while_the_loss_stands_still():
     assert steps == sorted(steps, reverse=True) and steps[-1] < steps[0]
 
 
+def test_steps_are_a_quarter_of_what_is_wanted_however_long_the_loss_stands_still():
+    """They halve twice at most: one client alone has nobody to undo its work."""
+    course = Online(problem=problem_of(fleet_of(1)))
+    per_step, per_round = course.first.law.line()
+    for saturation in (20.0, 100.0, 400.0):
+        elasticity = lambda one: saturation / (saturation + one.local_steps)  # noqa: B023, E731
+        _, asked = follow(course, 60, lambda _: 2.5, elasticity)
+        wanted = (saturation * per_round / per_step) ** 0.5
+        assert {one.local_steps for one in asked[40:]} == {round(wanted / 4)}
+
+
 def test_a_client_with_much_data_counts_for_a_few_until_that_gets_no_further():
     samples = np.array([1000.0, *[10.0] * 11])
     problem = problem_of().with_samples(samples)
