@@ -70,6 +70,16 @@ def test_a_rate_that_dies_out_is_never_in_time():
     assert not made.within_reach(1000)
 
 
+@pytest.mark.parametrize(("arrives", "ever"), [(99_000, True), (101_000, False)])
+def test_a_target_further_than_a_hundred_thousand_rounds_may_never_be_reached(arrives, ever):
+    """The most hopeful reading: half of what the line says is left, in the logarithm of time."""
+    left = 2 * math.log(arrives / 40)
+    losses = [3 - 0.1 * math.log(r) for r in range(1, 41)]
+    made = forecast_of(losses, target=losses[-1] - 0.1 * left)
+    assert made.way_left() == pytest.approx(left)
+    assert math.isfinite(made.arrival().high) == ever
+
+
 def test_what_is_reached_is_near():
     made = forecast_of([3 - 0.1 * r for r in range(20)], target=1.2)
     assert made.way_left() == 0.0 and made.within_reach(21)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import pytest
 
 from fedplan.core.constraints import Constraints
+from fedplan.core.fleet import Fleet
 from fedplan.core.objective import Objective
 from fedplan.core.problem import Problem
 from fedplan.core.records import Observation, RoundRecord
 from fedplan.course import COURSES
 from fedplan.course.live import Live, alike
 from fedplan.participation import uniform
+from fedplan.participation.grouping import Grouper
 
 SECONDS = (0.1, 0.2, 0.4, 0.8)  # of a step
 
@@ -23,13 +25,13 @@ def live(make, name="fixed", **options):
     return Live(name=name, make=make, problem=problem_of(**options), guessed=True)
 
 
-def a_round(number, setting, clients=(0, 1, 2, 3)):
+def a_round(number, setting, clients=(0, 1, 2, 3), seconds=SECONDS):
     """What these clients took, with two seconds of every round trip on the way."""
     steps = setting.local_steps
     seen = tuple(
         Observation(
-            client=client, local_steps=steps, train_seconds=SECONDS[client] * steps,
-            round_trip_seconds=SECONDS[client] * steps + 2.0, examples=10.0,
+            client=client, local_steps=steps, train_seconds=seconds[client] * steps,
+            round_trip_seconds=seconds[client] * steps + 2.0, examples=10.0,
         )
         for client in clients
     )  # fmt: skip
@@ -82,6 +84,31 @@ def test_clients_that_never_answer_are_waited_for_a_while_and_no_longer():
         assert steering.ask() != uniform(2, 7)
         steering.tell(a_round(number, steering.ask(), clients=(0, 1, 2)))
     assert steering.ask() == uniform(2, 7)
+
+
+@pytest.mark.parametrize(
+    ("slower", "stay"), [(1.1, True), (1.5, False), (2.0, False), (3.0, False)]
+)
+def test_groups_never_cost_a_tenth_more_than_the_best_for_long(slower, stay):
+    """Every other device turns out to be slow, where the last four were thought to be."""
+    thought, really = ([0.1] * 4 + [0.1 * slower] * 4, [0.1, 0.1 * slower] * 4)
+    guess, truth = (
+        Problem(
+            fleet=Fleet(step_time_s=seconds, comm_time_s=2.0, samples=[10.0] * 8), target_loss=0.01
+        )
+        for seconds in (thought, really)
+    )
+    steering = Live.online(guess, guessed=False).begin()
+    first = steering.ask()
+    for number in range(1, 31):
+        law = (setting := steering.ask()).participation
+        who = law.cohort(guess.fleet.samples, 0, number).clients.tolist()
+        steering.tell(a_round(number, setting, who, really))
+    setting = steering.ask()
+    best = Grouper(truth, setting.local_steps).group(setting.groups)
+    now = setting.participation.round_cost(truth, setting.local_steps)
+    assert now.time_s <= 1.1 * best.round_cost.time_s
+    assert (setting.participation.groups == first.participation.groups) == stay
 
 
 def test_what_cannot_be_on_these_devices_is_said_and_ends_the_training():
