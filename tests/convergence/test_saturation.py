@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedplan.convergence.saturation import Saturation
+from fedplan.convergence.saturation import Saturation, best_constant_steps
 
 COSTS = st.floats(1e-3, 1e3)
 
@@ -25,7 +25,7 @@ def test_no_other_steps_cost_less(per_step, per_round, saturation):
     assert least == pytest.approx(costs.min(), rel=1e-9)
 
 
-def test_where_steps_are_free_all_are_taken_and_where_rounds_are_too_just_one():
-    known = Saturation()
-    assert known.best_steps(per_step=0.0, per_round=2.0) == math.inf
-    assert known.best_steps(per_step=0.0, per_round=0.0) == 1.0
+@pytest.mark.parametrize(("per_round", "steps"), [(2.0, math.inf), (0.0, 1.0)])
+def test_where_steps_are_free_all_are_taken_and_where_rounds_are_too_just_one(per_round, steps):
+    assert Saturation().best_steps(0.0, per_round) == steps
+    assert best_constant_steps(80.0, None, 0.0, per_round) == steps
