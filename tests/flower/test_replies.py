@@ -125,7 +125,7 @@ HOSTILE = {
     "examples as a list": (with_metrics(num_examples=[5, 5]), "finite number"),
     "examples not said": (without_metric("num-examples"), "must have num-examples"),
     "other steps": (with_metrics(fedplan_local_steps=1), "did 1 local steps, and 3"),
-    "steps not said": (without_metric("fedplan-local-steps"), "local_steps"),
+    "steps not said": (without_metric("fedplan-local-steps"), "how many local steps"),
     "nan weights": (with_weights(set_first(math.nan)), "not finite"),
     "infinite weights": (with_weights(set_first(-math.inf)), "not finite"),
     "other shape": (with_weights(lambda w: w.reshape(10, 61)), "must be float32"),

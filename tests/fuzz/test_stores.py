@@ -56,6 +56,8 @@ def every_command_answers(command):
 @tries
 @given(which=st.integers(0, 200), value=CELLS, command=st.integers(0, len(COMMANDS) - 1))
 @example(which=0, value=b"", command=0)
+@example(which=24, value=0, command=0)  # when a study was made
+@example(which=56, value=-1, command=1)  # the seconds of runs
 def test_cells(sound, which, value, command):
     path, columns = sound
     table, column = columns[which % len(columns)]

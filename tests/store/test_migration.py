@@ -35,7 +35,7 @@ def insert_third(connection, id_, run, *, round_by_round):
     connection.execute(
         "INSERT INTO runs (id, experiment, clients_per_round, local_steps, seed, status, "
         "num_rounds, final_loss, time_s, energy_j, created, fedplan, python, numpy, numba, message)"
-        " VALUES (?, 1, ?, ?, ?, ?, ?, ?, ?, ?, 'then', '0.0.9', '3.11', '2.0', '0.60', ?)",
+        " VALUES (?, 1, ?, ?, ?, ?, ?, ?, ?, ?, '2026-01-31', '0.0.9', '3.11', '2.0', '0.60', ?)",
         (id_, run.clients_per_round, run.local_steps, run.seed, run.status, run.num_rounds,
          run.final_loss, run.time_s, run.energy_j, run.message),
     )  # fmt: skip
@@ -66,13 +66,13 @@ def third(path):
                 connection.execute(statement)
         connection.execute("PRAGMA user_version = 3")
         connection.execute(
-            "INSERT INTO experiments VALUES (1, ?, ?, 'then')",
+            "INSERT INTO experiments VALUES (1, ?, ?, '2026-01-31')",
             (fingerprint_of(EXPERIMENT), canonical_json(EXPERIMENT)),
         )
         connection.execute(
-            "INSERT INTO studies VALUES (1, 'demo', 'f', '{}', 1, 'then', '', '', '', '')"
+            "INSERT INTO studies VALUES (1, 'demo', 'f', '{}', 1, '2026-01-31', '', '', '', '')"
         )
-        connection.execute("INSERT INTO steps VALUES (1, 1, 'plan', '[2, 5]', 'then')")
+        connection.execute("INSERT INTO steps VALUES (1, 1, 'plan', '[2, 5]', '2026-01-31')")
         for place, run in enumerate(runs):
             insert_third(connection, 10 + place, run, round_by_round=place == 2)
     return runs
@@ -86,7 +86,7 @@ def test_everything_is_kept(path, url, third, readonly):
             assert store.find_run(EXPERIMENT, run.setting, run.seed) == run
         assert store.find_runs(EXPERIMENT) == [third[0], third[2], third[1]]
         assert [entry.versions.fedplan for entry in store.runs(EXPERIMENT)] == ["0.0.9"] * 3
-        assert [entry.created for entry in store.runs(EXPERIMENT)] == ["then"] * 3
+        assert [entry.created for entry in store.runs(EXPERIMENT)] == ["2026-01-31"] * 3
         (study,) = store.studies()
         assert store.steps(study) == {"plan": [2, 5]} and study.num_runs == 3
     assert (path.read_bytes() == before) == readonly

@@ -20,8 +20,9 @@ def main() -> None:
 def _run() -> int:
     """Run a command: its exit code. What it needs is imported where Ctrl-C is expected already."""
     context: click.Context | None = None
+    stopping = threading.Event()
     try:
-        _listen_to_signals()
+        _listen_to_signals(stopping)
         if not _has_streams():
             return 1
         import click
@@ -58,10 +59,14 @@ def _run() -> int:
             "study's num-clients."
         )
         return 1
+    except Exception:
+        if not stopping.is_set():
+            raise
+        return _stopped(context)  # Python turns Ctrl-C in the body of a class into an error
     return 0
 
 
-def _listen_to_signals() -> None:
+def _listen_to_signals(stopping: threading.Event) -> None:
     """End by SIGTERM as by Ctrl-C; what comes while the command ends is not listened to."""
     if threading.current_thread() is not threading.main_thread():
         return
@@ -69,6 +74,7 @@ def _listen_to_signals() -> None:
     def stop(*_: Any) -> NoReturn:
         for each in (signal.SIGINT, signal.SIGTERM):
             signal.signal(each, signal.SIG_IGN)
+        stopping.set()
         raise KeyboardInterrupt
 
     usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}

@@ -19,10 +19,6 @@ from fedplan.core.course import Decision, Identified
 from fedplan.core.records import Observation, RoundRecord, RunRecord
 from fedplan.core.setting import Setting
 from fedplan.store.entries import (
-    ExperimentEntry,
-    RunEntry,
-    StudyEntry,
-    Versions,
     canonical_json,
     current_versions,
     fingerprint_of,
@@ -52,14 +48,14 @@ def _kinds(**names: str) -> Kinds:
 
 
 # Columns that records have as fields, and what they hold: a float column keeps NaN, too.
-_RUN = _kinds(int="seed num_rounds", str="status message", float="final_loss time_s energy_j")
+RUN = _kinds(int="seed num_rounds", str="status message", float="final_loss time_s energy_j")
 _ROUND = _kinds(int="round", float="loss model_loss accuracy test_accuracy seconds joules")
 _OBSERVATION = _kinds(
     int="client local_steps",
     str="problem",
     float="train_seconds round_trip_seconds joules examples",
 )
-_VERSIONS = _kinds(str="fedplan python numpy numba")
+VERSIONS = _kinds(str="fedplan python numpy numba")
 
 
 def now() -> str:
@@ -130,14 +126,15 @@ def _columns(record: object, kinds: Kinds) -> Row:
     }
 
 
-def _fields(row: sqlite3.Row, kinds: Kinds) -> Row:
+def fields(row: sqlite3.Row, kinds: Kinds) -> Row:
+    """The values of these columns, each of its kind."""
     return {
-        name: unpack_number(row[name]) if kind is float else _of_kind(row, name, kind)
+        name: unpack_number(row[name]) if kind is float else of_kind(row, name, kind)
         for name, kind in kinds.items()
     }
 
 
-def _of_kind(row: sqlite3.Row, name: str, kind: type[T]) -> T:
+def of_kind(row: sqlite3.Row, name: str, kind: type[T]) -> T:
     """A value that SQLite would keep whatever it is: any column may hold anything."""
     value = row[name]
     if not isinstance(value, kind):
@@ -153,7 +150,7 @@ def insert_run(
         **key,
         "clients_per_round": run.clients_per_round,
         "local_steps": int(run.local_steps),
-        **_columns(run, _RUN),
+        **_columns(run, RUN),
         **made_now(),
         "decisions": canonical_json([asdict(decision) for decision in run.decisions]),
     }
@@ -251,7 +248,7 @@ def read_run(connection: sqlite3.Connection, row: sqlite3.Row) -> RunRecord:
     setting, identity = read_key(row["value"])
     return RunRecord(
         setting=setting,
-        **_fields(row, {"seed": int, "status": str, "message": str}),
+        **fields(row, {"seed": int, "status": str, "message": str}),
         rounds=tuple(_read_rounds(connection, row["id"], setting)),
         identity=identity,
         decisions=tuple(map(_read_decision, json.loads(row["decisions"]))),
@@ -311,45 +308,6 @@ def _read_observations(
         "SELECT * FROM observations WHERE run = ? ORDER BY round, place", (run,)
     )
     return {
-        round_: tuple(Observation(**_fields(row, _OBSERVATION)) for row in group)
+        round_: tuple(Observation(**fields(row, _OBSERVATION)) for row in group)
         for round_, group in groupby(rows, key=lambda row: int(row["round"]))
     }
-
-
-def run_entry(row: sqlite3.Row) -> RunEntry:
-    """A run without its rounds."""
-    setting = json.loads(row["value"])
-    groups = setting.get("groups")
-    return RunEntry(
-        clients_per_round=setting.get("clients_per_round"),
-        local_steps=setting["local_steps"],
-        law=setting["law"],
-        groups=None if groups is None else len(groups),
-        identity=setting.get("course", ""),
-        stored_setting=row["value"],
-        **_fields(row, _RUN),
-        created=_of_kind(row, "created", str),
-        versions=Versions(**_fields(row, _VERSIONS)),
-    )
-
-
-def experiment_entry(row: sqlite3.Row) -> ExperimentEntry:
-    """An experiment, with how many runs it has."""
-    return ExperimentEntry(
-        fingerprint=_of_kind(row, "of_experiment", str),
-        settings=json.loads(row["settings"]),
-        num_runs=row["num_runs"],
-        created=_of_kind(row, "since", str),
-    )
-
-
-def study_entry(row: sqlite3.Row) -> StudyEntry:
-    """A study, the versions that made it, and its experiment."""
-    return StudyEntry(
-        name=_of_kind(row, "name", str),
-        fingerprint=_of_kind(row, "fingerprint", str),
-        configuration=json.loads(row["configuration"]),
-        experiment=experiment_entry(row),
-        created=_of_kind(row, "created", str),
-        versions=Versions(**_fields(row, _VERSIONS)),
-    )

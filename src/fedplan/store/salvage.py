@@ -12,7 +12,11 @@ from fedplan.atomic import check_target, draft_of
 from fedplan.errors import FedplanError, InputError, InputProblem
 from fedplan.store.database import UNREADABLE, Database, path_of, whole
 from fedplan.store.entries import fingerprint_of, read_key
-from fedplan.store.rows import insert, read_run, run_entry
+from fedplan.store.listing import EXPERIMENTS, STUDIES, experiment_entry, run_entry, study_entry
+from fedplan.store.rows import (
+    insert,
+    read_run,
+)
 
 SUFFIXES = (".db",)
 _BROKEN = (*UNREADABLE, sqlite3.Error)
@@ -77,7 +81,7 @@ class _Rescue:
     def everything(self) -> Saved:
         """Copy what is sound, and say how much of each table that is."""
         return {
-            "experiments": self._table("experiments", _experiment),
+            "experiments": self._table("experiments", self._experiment),
             "settings": self._table("settings", lambda row: read_key(row["value"])),
             "runs": self._table("runs", self._run),
             "studies": self._table("studies", self._study),
@@ -145,11 +149,18 @@ class _Rescue:
         if row["num_rounds"] != (run.rounds[-1].round if run.rounds else 0):
             raise ValueError("rounds are missing")
 
+    def _experiment(self, row: sqlite3.Row) -> None:
+        query = f"{EXPERIMENTS} WHERE experiments.id = ?"
+        entry = experiment_entry(self._source.execute(query, (row["id"],)).fetchone())
+        if fingerprint_of(entry.settings) != entry.fingerprint:
+            raise ValueError("it is not what was stored")
+
     def _study(self, row: sqlite3.Row) -> None:
         self._refers(row, "experiment", "experiments")
-        settings = json.loads(self._one("experiments", row["experiment"])["settings"])
-        known = {"name": row["name"], "configuration": json.loads(row["configuration"])}
-        if fingerprint_of({**known, "experiment": settings}) != row["fingerprint"]:
+        query = f"{STUDIES} WHERE studies.id = ?"
+        entry = study_entry(self._source.execute(query, (row["id"],)).fetchone())
+        known = {"name": entry.name, "configuration": entry.configuration}
+        if fingerprint_of({**known, "experiment": entry.settings}) != entry.fingerprint:
             raise ValueError("it is not what was stored")
 
     def _step(self, row: sqlite3.Row) -> None:
@@ -159,8 +170,3 @@ class _Rescue:
     def _refers(self, row: sqlite3.Row, column: str, table: str) -> None:
         if row[column] not in self._sound[table]:
             raise LookupError(f"its {column} is lost")
-
-
-def _experiment(row: sqlite3.Row) -> None:
-    if fingerprint_of(json.loads(row["settings"])) != row["fingerprint"]:
-        raise ValueError("it is not what was stored")

@@ -20,10 +20,10 @@ from fedplan.store.entries import (
     canonical_json,
     fingerprint_of,
 )
+from fedplan.store.listing import EXPERIMENTS, STUDIES, experiment_entry, run_entry, study_entry
 from fedplan.store.rows import (
     RunKey,
     append_round,
-    experiment_entry,
     insert_once,
     insert_run,
     key_text,
@@ -31,21 +31,10 @@ from fedplan.store.rows import (
     now,
     pack_records,
     read_run,
-    run_entry,
     save_experiment,
     save_setting,
-    study_entry,
 )
 
-_OF_EXPERIMENTS = """
-    experiments.fingerprint AS of_experiment, settings, experiments.created AS since,
-    (SELECT count(*) FROM runs WHERE runs.experiment = experiments.id) AS num_runs
-"""
-_EXPERIMENTS = f"SELECT {_OF_EXPERIMENTS} FROM experiments ORDER BY id"  # noqa: S608
-_STUDIES = f"""
-    SELECT studies.*, {_OF_EXPERIMENTS}
-    FROM studies JOIN experiments ON experiments.id = studies.experiment
-"""  # noqa: S608
 _RUNS = """
     SELECT runs.*, value
     FROM runs JOIN experiments ON experiments.id = runs.experiment
@@ -162,7 +151,9 @@ class Store:
     def experiments(self) -> list[ExperimentEntry]:
         """All experiments, in the order they were first saved in."""
         with self._database.reading() as connection:
-            return [experiment_entry(row) for row in connection.execute(_EXPERIMENTS)]
+            return [
+                experiment_entry(row) for row in connection.execute(f"{EXPERIMENTS} ORDER BY id")
+            ]
 
     def save_study(
         self, name: str, configuration: Mapping[str, Any], experiment: Mapping[str, Any]
@@ -186,13 +177,13 @@ class Store:
                 **made_now(),
             }
             id_ = insert_once(connection, "studies", study, "fingerprint")
-            row = connection.execute(f"{_STUDIES} WHERE studies.id = ?", (id_,))
+            row = connection.execute(f"{STUDIES} WHERE studies.id = ?", (id_,))
             return study_entry(row.fetchone())
 
     def studies(self) -> list[StudyEntry]:
         """All studies, in the order they were first saved in."""
         with self._database.reading() as connection:
-            rows = connection.execute(f"{_STUDIES} ORDER BY studies.id")
+            rows = connection.execute(f"{STUDIES} ORDER BY studies.id")
             return [study_entry(row) for row in rows]
 
     def save_step(self, study: StudyEntry, name: str, value: Any) -> None:
