@@ -13,7 +13,7 @@ run: $(VENV)/.run  ## Start, learn, arrive, bill: the built-in demo; demo.png an
 	@echo "The report, to open in a browser: $(CURDIR)/demo.html"
 	@echo "Next: . $(BIN)/activate, then fedplan run setup3 energy-weight=0.5 --plot setup3.png, or one to change: fedplan run examples/study.toml"
 
-test: $(VENV)/.dev  ## Run every fast check: tests, properties, doctests, a real federation (about eight minutes)
+test: $(VENV)/.dev  ## Run every fast check: tests, properties, doctests, a real federation (about eleven minutes)
 	$(BIN)/pytest -n auto -q -m "not slow"
 
 test-slow: $(VENV)/.dev  ## Run the checks that need minutes or gigabytes
