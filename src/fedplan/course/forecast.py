@@ -24,8 +24,8 @@ Values = NDArray[np.float64]
 # tasks of the suite, at five moments each.
 _EXPECTED, _LOW, _HIGH = 1.47, 0.66, 2.8
 _MOST = 100.0  # times the rounds so far that losses can say
-# Times p / (1 + p), where p is ln of the time left by a line in ln time: by then nine of ten have
-# arrived at 441 moments of 96 trainings of the suite's development half.
+# Times p / (1 + p), where p is ln of the time left by a line in ln time: the upper end of an
+# interval for nine of ten, counted at 441 moments of 96 trainings of the suite's development half.
 _LATEST = 5.0
 # Times the way that a limit leaves, in ln time, that a power law must say before a target is given
 # up. Counted on 416 questions to 104 trainings of thirteen tasks of the suite: of targets 10% above
