@@ -93,8 +93,8 @@ def _shape(
     add = ("tc", "-n", namespace, "qdisc", "add", "dev", interface)
     parent = ["root"]
     if mbit is not None:
-        # What may leave at once: 10 ms worth, but some packets at least.
-        burst = max(16_000, round(mbit * 1e6 / 8 * 0.01))
+        # What may leave at once: 10 ms worth, but a packet at least.
+        burst = max(1_600, round(mbit * 1e6 / 8 * 0.01))
         rate = f"{round(mbit * 1e6)}bit"
         limits = ["tbf", "rate", rate, "burst", str(burst), "latency", "400ms"]
         commands.run(*add, *parent, "handle", "1:", *limits)
