@@ -1,7 +1,7 @@
 """Exhaustive grids: rounds to the target of every (K, E, seed), as a small file.
 
-    python reproduction/grid.py setup3
-    python reproduction/grid.py setup3 --seeds 10 data-seed=11
+    python reproduction/grid.py setup1
+    python reproduction/grid.py setup2 --seeds 1
 
 Every finished run is a row of a file in reproduction/results; the same command later goes on where
 it stopped. Cohorts follow from seed and round, so these rows are all it takes to price the runs for
@@ -48,11 +48,6 @@ GRIDS = {
     ),
     "setup2": SeededGrid(
         clients_per_round=(5, 10, 20, 40), local_steps=(10, 15, 22, 33, 50), seeds=2
-    ),
-    "setup3": SeededGrid(
-        clients_per_round=(1, 2, 3, 5, 10, 20, 50, 100),
-        local_steps=(10, 15, 20, 30, 45, 70, 100, 150),
-        seeds=50,
     ),
 }
 

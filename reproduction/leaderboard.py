@@ -65,12 +65,17 @@ The devices of `hospitals` have compute and network times that were measured; th
 
 def main() -> None:
     """Write the page."""
+    (HERE / "leaderboard.md").write_text(page(), encoding="utf-8")
+
+
+def page() -> str:
+    """The page, from the results of the suite."""
     tasks = [name for name, task in TASKS.items() if task.half]
     standings = read_standings(HERE / "results", tasks)
     courses = _ranked(standings)
     measured = [task for task in tasks if any(one.task == task for one in standings)]
     fleets = list(dict.fromkeys(one.fleet for one in standings))
-    text = PAGE.format(
+    return PAGE.format(
         draws=DRAWS,
         level=LEVEL,
         overall=_overall(courses, standings),
@@ -79,7 +84,6 @@ def main() -> None:
         fleets=_by(courses, standings, "fleet", fleets),
         worst=_worst(standings),
     )
-    (HERE / "leaderboard.md").write_text(text, encoding="utf-8")
 
 
 def _ranked(standings: Sequence[Standing]) -> list[str]:

@@ -111,22 +111,13 @@ def try_mutant(mutant: Mutant, copy: Path) -> str:
     lines = text.splitlines(keepends=True)
     lines[mutant.line - 1] = mutant.becomes + "\n"
     path.write_text("".join(lines), encoding="utf-8")
-    package = mutant.file.split("/")[2]
     command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-x",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "-m",
-        "not slow",
-    ]
+        sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", "not slow",
+    ]  # fmt: skip
     own = os.environ | {"PYTHONPATH": f"{copy / 'src'}:{copy / 'reproduction'}"}
     try:
         run = subprocess.run(
-            [*command, mutant.file, *TESTS[package]],
+            [*command, mutant.file, *_likeliest_first(copy, mutant.file)],
             cwd=copy, env=own, capture_output=True, text=True, timeout=LONGEST_S, check=False,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
@@ -137,6 +128,17 @@ def try_mutant(mutant: Mutant, copy: Path) -> str:
         return "survived"
     failed = [line for line in run.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
     return f"killed by {failed[0].split()[1]}" if failed else "killed before any test"
+
+
+def _likeliest_first(copy: Path, file: str) -> list[str]:
+    """Files of tests: those of the module's own name, then the others of its package."""
+    _, _, package, module = Path(file).parts
+    found: list[Path] = []
+    for place in TESTS[package]:
+        path = copy / place
+        found += sorted(path.glob("test_*.py")) if path.is_dir() else [path]
+    found.sort(key=lambda path: path.name != f"test_{module}")
+    return [path.relative_to(copy).as_posix() for path in found]
 
 
 def main() -> None:

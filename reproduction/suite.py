@@ -8,6 +8,7 @@
     python reproduction/suite.py setups
     python reproduction/suite.py constants
     python reproduction/suite.py forecasts
+    python reproduction/suite.py hopeless
     python reproduction/suite.py report
 
 `grid` trains every uniform (K, E) of a task with every seed; each run is one row of a file in
@@ -18,6 +19,7 @@ own (101 and on), a row for each run. `setups` trains the grids of the paper's s
 missing, and the online course on them. `constants` halves and doubles each constant of the online
 course on the development half, and writes what that does to its mean bill. `forecasts` trains the
 online course once on every cell, and writes how many rounds it was predicted to take on the way.
+`hopeless` asks the online course for what cannot be reached, and writes how soon it gives up.
 `report` prints from these rows what courses cost over the best setting, puts the tables into the
 page and draws them.
 --data is a folder with wisdm/wisdm.npz (arrays x, y and client) and hospitals/compute.csv and
@@ -34,6 +36,8 @@ from suite.constants import FLEETS, constants_table, measure
 from suite.courses import CANDIDATES, FIRST_SEED, ONLINE, Comparison
 from suite.forecasts import forecasts_table
 from suite.forecasts import measure as measure_forecasts
+from suite.hopeless import hopeless_table
+from suite.hopeless import measure as measure_hopeless
 from suite.pricing import Pricing, train_uniform
 from suite.report import print_best
 from suite.standing import draw, read_standings, setup_tables, tables, write_between
@@ -42,7 +46,7 @@ from suite.trainings import Trainings
 
 HERE = Path(__file__).parent
 DATA = HERE.parent.parent / "shared" / "data"
-COMMANDS = ("grid", "best", "compare", "setups", "constants", "forecasts", "report")
+COMMANDS = ("grid", "best", "compare", "setups", "constants", "forecasts", "hopeless", "report")
 EVERY = TASKS | SETUPS
 SUITE = [name for name, task in TASKS.items() if task.half]
 
@@ -95,6 +99,8 @@ def main() -> None:
         print_best(trained, options.data)
     if options.command == "forecasts":
         measure_forecasts(trained, options.data, options.results / "suite-forecasts.csv")
+    if options.command == "hopeless":
+        measure_hopeless(trained, options.data, options.results / "suite-hopeless.csv")
 
 
 def measure_constants(options: argparse.Namespace) -> None:
@@ -120,6 +126,8 @@ def report(options: argparse.Namespace) -> None:
         texts["constants"] = constants_table(measured)
     if (predicted := results / "suite-forecasts.csv").exists():
         texts["forecasts"] = forecasts_table(predicted)
+    if (given_up := results / "suite-hopeless.csv").exists():
+        texts["hopeless"] = hopeless_table(given_up)
     for mark, text in texts.items():
         print(text)
         write_between(page, mark, text)

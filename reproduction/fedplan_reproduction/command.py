@@ -27,9 +27,10 @@ _SETUPS = ("setup1", "setup2", "setup3")
 @click.command()
 @click.argument("setup", metavar="SETUP", type=click.Choice([*_SETUPS, "all"]))
 @click.argument("overrides", metavar="[KEY=VALUE]...", nargs=-1)
-@click.option("--seeds", type=int, metavar="N", help="Runs a setting; without it 10, 2 and 20.")
+@click.option("--seeds", type=int, metavar="N", help="Runs a setting; without it 10, 1 and 20.")
 @click.option("--quick", is_flag=True, help="2 seeds, a coarse grid, a higher target.")
 @click.option("--table-only", is_flag=True, help="Table I alone: no figures, no checks.")
+@click.option("--figure-only", is_flag=True, help="Figure and checks alone: no Table I.")
 @click.option("--redraw", is_flag=True, help="Only draw the figure again, from FOLDER's tables.")
 @click.option("--output", "-o", metavar="FOLDER", help="Where to; without it reproduction-SETUP.")
 @store_options
@@ -42,6 +43,7 @@ def reproduce(
     seeds: int | None,
     quick: bool,
     table_only: bool,
+    figure_only: bool,
     redraw: bool,
     output: str | None,
     store_url: str,
@@ -68,6 +70,8 @@ def reproduce(
 
     Exit codes: 0 measured, whether it reproduces or not, 1 failed, 2 wrong input.
     """
+    if table_only and figure_only:
+        raise InputError("--table-only and --figure-only leave nothing to do. Give one of them.")
     setups = _SETUPS if setup == "all" else (setup,)
     folders = [_folder(output, name, alone=setup != "all") for name in setups]
     _check_folders(output, folders)
@@ -100,7 +104,9 @@ def reproduce(
         for one, folder in zip(prepared, folders, strict=True):
             compile_kernels(one.experiment, quiet=quiet)
             with step_bar(quiet=quiet) as progress:
-                made = reproduction.reproduce(one, store, table_only=table_only, report=progress)
+                made = reproduction.reproduce(
+                    one, store, table=not figure_only, figure=not table_only, report=progress
+                )
             write_folder(made, folder, command=_command())
             if output_format == "json":
                 answers.append(_as_json(made, folder))
@@ -201,6 +207,17 @@ def _as_json(made: Reproduction, folder: Path) -> dict[str, Any]:
 def _print(made: Reproduction, folder: Path) -> None:
     from fedplan_reproduction.page import cautions, summary
 
+    blocks: list[str | Table] = []
+    if made.table1:
+        blocks.append(_rounds_table(made))
+    blocks += [
+        "\n".join(f"- {line}" for line in [*cautions(made), *summary(made)]),
+        f"Seeds: {len(made.prepared.seeds)}; {seconds(made.took_s)}: {folder / 'README.md'}",
+    ]
+    print_blocks(blocks)
+
+
+def _rounds_table(made: Reproduction) -> Table:
     def published(cell: Cell) -> str:
         return "-" if cell.published is None else f"{cell.published:g}"
 
@@ -218,10 +235,4 @@ def _print(made: Reproduction, folder: Path) -> None:
         )
         for row in made.table1
     ]
-    print_blocks(
-        [
-            Table(head, rows, title=f"{made.prepared.setup}: rounds"),
-            "\n".join(f"- {line}" for line in [*cautions(made), *summary(made)]),
-            f"Seeds: {len(made.prepared.seeds)}; {seconds(made.took_s)}: {folder / 'README.md'}",
-        ]
-    )
+    return Table(head, rows, title=f"{made.prepared.setup}: rounds")

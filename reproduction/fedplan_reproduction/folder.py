@@ -11,6 +11,7 @@ from fedplan.atomic import draft_of
 from fedplan.figures import save_figure
 from fedplan_reproduction.checks import Check
 from fedplan_reproduction.curves import CurvePoint
+from fedplan_reproduction.overhead import Overhead
 from fedplan_reproduction.page import page_text
 from fedplan_reproduction.panels import training_figure, weights_figure
 from fedplan_reproduction.published import FIGURES
@@ -37,8 +38,9 @@ def write_folder(made: Reproduction, folder: Path, *, command: str) -> list[Path
         raise InputError(
             f"the folder {folder} cannot be made ({error.strerror}). Give another --output."
         ) from error
-    _write(folder / "table1.csv", _TABLE_1, _table1_rows(made.table1))
-    _write(folder / "pilots.csv", _PILOTS, _pilot_rows(made.table1))
+    if made.table1:
+        _write(folder / "table1.csv", _TABLE_1, _table1_rows(made.table1))
+        _write(folder / "pilots.csv", _PILOTS, _pilot_rows(made.table1))
     pictures: list[str] = []
     if made.grid is not None:
         prepared = made.prepared
@@ -52,6 +54,8 @@ def write_folder(made: Reproduction, folder: Path, *, command: str) -> list[Path
         write_rows(folder / "runs.csv", TrainedRun, made.grid.runs)
         write_rows(folder / "plans.csv", Priced, made.priced)
         write_rows(folder / "checks.csv", Check, made.checks)
+        if made.overheads:
+            write_rows(folder / "overhead.csv", Overhead, made.overheads)
         if prepared.setup != "setup3":
             write_rows(folder / "curves.csv", CurvePoint, made.curves)
         pictures.append(draw(folder, prepared.setup).name)

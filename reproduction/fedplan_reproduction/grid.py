@@ -52,17 +52,15 @@ def train_grid(
     fleet = planned_problem(experiment).fleet
     num_clients = experiment.num_clients
     clocks = {factor: Clock(scaled(fleet, factor), num_clients) for factor in COMM_FACTORS}
-    many = [k for k in design.clients_per_round if k <= num_clients] or [num_clients]
-    shown_clients = min(many, key=lambda k: abs(k - design.shown_clients))
+    settings = design.settings(num_clients)
+    shown_clients = min((k for k, _ in settings), key=lambda k: abs(k - design.shown_clients))
 
     def take(run: RunRecord) -> tuple[dict[float, RunSummary], TrainedRun, RunRecord | None]:
         prices = {factor: RunSummary.of(clock.reprice(run)) for factor, clock in clocks.items()}
         is_shown = run.clients_per_round == shown_clients or run.local_steps == design.shown_steps
         return prices, _row(run), run if is_shown else None
 
-    # The longest runs first, so that they are not left for the end.
-    settings = [uniform(k, e) for e in reversed(design.local_steps) for k in many]
-    jobs = make_jobs(settings, seeds)
+    jobs = make_jobs([uniform(*setting) for setting in settings], seeds)
     taken = archive.map_all(jobs, experiment.stop, take, progress=progress)
     return TrainedGrid(
         summaries={factor: [prices[factor] for prices, *_ in taken] for factor in COMM_FACTORS},

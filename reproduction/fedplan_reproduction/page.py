@@ -25,9 +25,9 @@ def page_text(made: Reproduction, *, command: str, pictures: Sequence[str]) -> s
         *(f"**{line}**" for line in cautions(made)),
         "## What reproduces, and what does not",
         "\n".join(f"- {line}" for line in summary(made)),
-        "## Table I: rounds to two losses",
-        _table1(made),
     ]
+    if made.table1:
+        parts += ["## Table I: rounds to two losses", _table1(made)]
     if made.grid is not None:
         parts += _rest(made, pictures)
     return "\n\n".join(parts) + "\n"
@@ -38,6 +38,7 @@ def _rest(made: Reproduction, pictures: Sequence[str]) -> list[str]:
     return [
         f"## Curves, times and plans (Figure {FIGURES[made.prepared.setup].number} of the paper)",
         *_figures(made, pictures),
+        *_overheads(made),
         "## The theory, on what was measured",
         "The theorems are about a bound and the mean device. Here each is held against the mean "
         "cost of real training, with the slowest device of every round. Differences within two "
@@ -52,7 +53,7 @@ def _rest(made: Reproduction, pictures: Sequence[str]) -> list[str]:
 
 def summary(made: Reproduction) -> list[str]:
     """One line a result."""
-    lines = [_table1_summary(made)]
+    lines = [_table1_summary(made)] if made.table1 else []
     if made.grid is not None:
         lines += [*_time_summary(made, made.grid), *_weight_summary(made.priced)]
     for verdict in ("holds", "does not hold", "cannot tell", "not tested"):
@@ -196,9 +197,9 @@ def _figures(made: Reproduction, pictures: Sequence[str]) -> list[str]:
     if made.priced:
         parts += [
             "What training costs for each energy weight: as fedplan trains, every round from the "
-            "first on counted, and with the paper's plan, whose pilots are not. The best of the "
-            "grid is chosen by half of the seeds, and all are priced by the other half. fedplan "
-            "lets groups take turns, which no setting of the grid does.",
+            "first on counted, and with the paper's plan, whose pilots are not. "
+            + _how_priced(made)
+            + " fedplan lets groups take turns, which no setting of the grid does.",
             _table(
                 (
                     "energy weight",
@@ -213,6 +214,42 @@ def _figures(made: Reproduction, pictures: Sequence[str]) -> list[str]:
             ),
         ]
     return parts
+
+
+def _overheads(made: Reproduction) -> list[str]:
+    if not made.overheads:
+        return []
+    first = made.overheads[0]
+    return [
+        "## Overhead of the pilots (Equation 26)",
+        f"Iterations of Table I's pilots ({first.pilot_iterations:,.0f}) over those of the "
+        "training that the paper's plan made of them: as measured, the left side of the equation, "
+        "and as the bound says, its right side, with A0 and B0 from the same pilots and F* = "
+        f"{first.best_loss:.3g}, the lowest loss of this model on all samples.",
+        _table(
+            ("energy weight", "K*, E*", "rounds", "measured", "by the bound"),
+            (
+                (
+                    f"{one.energy_weight:g}",
+                    f"{one.clients_per_round}, {one.local_steps}",
+                    one.rounds,
+                    one.measured,
+                    one.predicted,
+                )
+                for one in made.overheads
+            ),
+        ),
+    ]
+
+
+def _how_priced(made: Reproduction) -> str:
+    ratio = made.prepared.design.published_ratio
+    words = "" if ratio is None else f"That plan follows from the published A0/B0, {ratio:,.0f}. "
+    if len(made.prepared.seeds) == 1:
+        return words + "The best of the grid is chosen and priced by the same seed."
+    return words + (
+        "The best of the grid is chosen by half of the seeds, and all are priced by the other half."
+    )
 
 
 def _priced_cells(one: Priced) -> tuple[object, ...]:

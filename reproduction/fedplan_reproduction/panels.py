@@ -152,7 +152,7 @@ def _curve_panel(
     aims: list[Line] = []
     if is_loss:
         aims.append(rule(x, target_loss, f"target {target_loss:g}"))
-    elif caption.test_accuracy is not None:
+    elif caption.test_accuracy is not None and target_loss == caption.target_loss:
         aims.append(rule(x, caption.test_accuracy, f"published {caption.test_accuracy:.1%}"))
     ys += [float(line.y[0]) for line in aims]
     if not is_loss:

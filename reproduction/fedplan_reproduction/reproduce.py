@@ -24,6 +24,7 @@ from fedplan_reproduction.checks import Check, check_theory
 from fedplan_reproduction.curves import CurvePoint, curve_points
 from fedplan_reproduction.design import Design, design_of
 from fedplan_reproduction.grid import TrainedGrid, train_grid
+from fedplan_reproduction.overhead import Overhead, best_loss_of, overheads
 from fedplan_reproduction.table1 import Row, measure_table1, table_of
 from fedplan_reproduction.weights import Plans, Priced, price_plans
 
@@ -43,7 +44,7 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Reproduction:
-    """What came of a setup; without a grid it is Table I alone."""
+    """What came of a setup: Table I, the grid with all that is made of it, or both."""
 
     prepared: Prepared
     table1: list[Row]
@@ -51,6 +52,7 @@ class Reproduction:
     curves: list[CurvePoint]
     priced: list[Priced]
     checks: list[Check]
+    overheads: list[Overhead]
     took_s: float
 
 
@@ -89,25 +91,26 @@ def reproduce(
     prepared: Prepared,
     store: Store,
     *,
-    table_only: bool = False,
+    table: bool = True,
+    figure: bool = True,
     report: Report | None = None,
 ) -> Reproduction:
-    """Train what the store does not have; `report` hears the step's name and every round."""
+    """Train what the store does not have; `report` hears the step's name and every round.
+
+    table, figure : whether Table I is measured, and the grid that figure and checks need.
+    """
     start = time.perf_counter()
     experiment, seeds = prepared.experiment, prepared.seeds
-    table1 = measure_table1(
-        prepared.setup,
-        experiment,
-        experiment.archive(store),
-        seeds,
-        progress=_step(report, "Table I"),
-    )
+    table1: list[Row] = []
+    if table:
+        archive, progress = experiment.archive(store), _step(report, "Table I")
+        table1 = measure_table1(prepared.setup, experiment, archive, seeds, progress=progress)
     grid, plans = None, Plans(priced=[], quickest={})
-    if not table_only:
+    if figure:
         archive, design = experiment.archive(store), prepared.design
         progress = _step(report, "figures")
         grid = train_grid(experiment, archive, design, seeds, progress=progress)
-        plans = price_plans(experiment, archive, grid, design.energy_weights, seeds, report=report)
+        plans = price_plans(experiment, archive, grid, design, seeds, report=report)
     return Reproduction(
         prepared=prepared,
         table1=table1,
@@ -115,7 +118,21 @@ def reproduce(
         curves=[] if grid is None else curve_points(grid, plans.quickest),
         priced=plans.priced,
         checks=[] if grid is None else check_theory(grid, experiment.num_clients),
+        overheads=_overheads(prepared, table1, plans.priced),
         took_s=time.perf_counter() - start,
+    )
+
+
+def _overheads(prepared: Prepared, table1: list[Row], priced: list[Priced]) -> list[Overhead]:
+    """Equation 26; not of a quick look, for the lowest loss takes longer than its training."""
+    if prepared.quick or not table1 or not priced:
+        return []
+    return overheads(
+        table1,
+        priced,
+        num_clients=prepared.experiment.num_clients,
+        target_loss=prepared.target_loss,
+        best_loss=best_loss_of(prepared.experiment.study),
     )
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from fedplan import Objective, uniform
+from fedplan import Bound, Objective, Problem, make_plan, uniform
 from fedplan.core.course import Course
 from fedplan.core.records import RunRecord
 from fedplan.simulation import Job
@@ -24,6 +25,7 @@ from fedplan.studies import (
     planned_problem,
     run_pilots,
 )
+from fedplan_reproduction.design import Design
 from fedplan_reproduction.grid import AS_IT_IS, TrainedGrid
 
 FEDPLAN, PAPER, BEST = "fedplan", "paper", "best measured"
@@ -47,6 +49,7 @@ class Priced:
     time_s: float
     energy_j: float
     relative_cost: float
+    rounds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +67,7 @@ def price_plans(
     experiment: Experiment,
     archive: Archive,
     grid: TrainedGrid,
-    weights: Sequence[float],
+    design: Design,
     seeds: Sequence[int],
     *,
     report: Report | None = None,
@@ -78,7 +81,7 @@ def price_plans(
     checking = list(seeds[1::2] or seeds)
     found = []
     quickest: dict[str, list[RunRecord]] = {}
-    for weight in weights:
+    for weight in design.energy_weights:
         objective = Objective.weighted(weight)
         best = empirical_optimum(runs, objective)
         weighted = replace(experiment, objective=objective)
@@ -86,7 +89,7 @@ def price_plans(
         made = _train(experiment, archive, course, checking, report)
         found.append(_priced(weight, FEDPLAN, None, made, best))
         lines = {FEDPLAN: made}
-        setting = _paper_setting(weighted, archive, report)
+        setting = _paper_setting(weighted, archive, design.published_ratio, report)
         chosen = None if setting is None else uniform(*setting)
         made = [] if chosen is None else _train(experiment, archive, chosen, checking, report)
         found.append(_priced(weight, PAPER, setting, made, best))
@@ -101,12 +104,19 @@ def price_plans(
 
 
 def _paper_setting(
-    experiment: Experiment, archive: Archive, report: Report | None
+    experiment: Experiment, archive: Archive, ratio: float | None, report: Report | None
 ) -> tuple[int, int] | None:
+    """The paper's (K, E), from its own pilots or, where these take hours, from its own ratio."""
+    problem = planned_problem(experiment)
+    if ratio is not None:
+        # A ratio tells no number of rounds, so the study's limit of rounds does not apply.
+        own = Problem(fleet=problem.fleet, objective=problem.objective)
+        setting = make_plan(own, Bound.from_ratio(ratio), method="paper").setting
+        return None if setting is None else setting.pair
     planning, most = experiment.study.planning, experiment.stop.max_rounds
     progress = None if report is None else partial(report, "pilots")
     pilots = list(run_pilots(planning, most, archive, progress=progress))
-    return choose_setting(planned_problem(experiment), planning, pilots).setting
+    return choose_setting(problem, planning, pilots).setting
 
 
 def _train(
@@ -138,12 +148,15 @@ def _cost(
     runs: Sequence[RunSummary],
     best: Cell | None,
 ) -> Priced:
-    cost = error = time_s = energy_j = math.nan
+    cost = error = time_s = energy_j = rounds = math.nan
     if runs:
         (cell,) = make_cells(runs, Objective.weighted(weight))
         cost, error = cell.cost, cell.cost_error
         arrives = cell.reached == cell.seeds
-        time_s, energy_j = (cell.time_s, cell.energy_j) if arrives else (math.inf, math.inf)
+        time_s, energy_j, rounds = math.inf, math.inf, math.inf
+        if arrives:
+            time_s, energy_j = cell.time_s, cell.energy_j
+            rounds = statistics.fmean(run.rounds for run in runs)
     return Priced(
         energy_weight=weight,
         method=method,
@@ -154,4 +167,5 @@ def _cost(
         time_s=time_s,
         energy_j=energy_j,
         relative_cost=cost / best.cost if best is not None and best.cost else math.nan,
+        rounds=rounds,
     )

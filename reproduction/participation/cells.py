@@ -156,7 +156,7 @@ def make_cell(pricing: Pricing, weight: float) -> Cell:
         turns_cost=turns_cost,
         ratio=turns_cost / random_cost,
         smooth_ratio=sides[1][1][1] / sides[1][0][1],
-        round_cost=_foretold(problem, turns, runs) / turns_cost,
+        round_cost=_predicted(problem, turns, runs) / turns_cost,
         round_cost_cycles=expected / _cycles_cost(pricing, problem, turns, seeds, runs),
         rounds=turns_rounds(trainings.full_rounds(steps, seeds), turns, problem) / rounds,
     )
@@ -166,7 +166,7 @@ def _cost(problem: Problem, cost: RoundCost) -> float:
     return float(problem.objective.of_round(cost.time_s, cost.energy_j, cost.clients))
 
 
-def _foretold(problem: Problem, setting: Setting, runs: list[Reached]) -> float:
+def _predicted(problem: Problem, setting: Setting, runs: list[Reached]) -> float:
     """What so many rounds of turns are expected to cost, each by the group whose turn it is."""
     law = setting.participation
     if not isinstance(law, Turns):

@@ -134,6 +134,7 @@ def test_mnist_that_is_missing_is_said_before_anything_is_trained(
         (("setup3", "seeds=4"), "--seeds"),
         (("setup3", "colour=blue"), "colour"),
         (("setup3", "target-loss=0"), "target-loss"),
+        (("setup3", "--table-only", "--figure-only"), "Give one of them"),
         (("setup3", "--output", "no/such/folder"), "no folder"),
         (("setup3", "--output", os.devnull), "must be a folder"),
     ],

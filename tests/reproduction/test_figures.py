@@ -40,6 +40,7 @@ def priced(method, relative, pair=(None, None), error=0.0):
             time_s=10.0 * ratio,
             energy_j=3.0 * ratio,
             relative_cost=ratio,
+            rounds=100.0 * ratio,
         )
         for weight, ratio in zip(WEIGHTS, relative, strict=True)
     ]
