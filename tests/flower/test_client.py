@@ -121,8 +121,8 @@ def test_a_client_does_not_import_the_planner():
 
 
 def test_exported_names_are_there_and_no_others():
-    assert dir(flower) == ["FlowerRunner", "MeasuredClientApp", "Planned", "PlannedFedAvg",
-                           "RoundRules", "local_steps", "steps"]  # fmt: skip
+    assert dir(flower) == ["Epochs", "FlowerRunner", "MeasuredClientApp", "Planned",
+                           "PlannedFedAvg", "RoundRules", "local_steps", "steps"]  # fmt: skip
     assert all(getattr(flower, name) is not None for name in dir(flower))
     with pytest.raises(AttributeError, match="no_such_name"):
         _ = flower.no_such_name

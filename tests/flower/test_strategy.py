@@ -25,6 +25,7 @@ from fedplan.participation import uniform
 from fedplan.participation.grouping import RAREST
 from fedplan.store import Store
 from fedplan.studies.devices import observed_devices
+from fedplan.studies.sinks import OPENERS
 from fedplan.tables import write_fleet
 
 TARGET, GENTLE = 1.0, 0.01  # a rate at which clients of unlike data do not undo each other's work
@@ -69,6 +70,27 @@ def stored(folder):
     with Store(f"sqlite:///{folder}/fedplan.db", readonly=True) as store:
         (study,) = store.studies()
         return store.find_runs(study.experiment.settings)
+
+
+def test_sinks_hear_every_round_and_one_that_fails_ends_nothing(logistic, tmp_path, monkeypatch):
+    told = []
+
+    def broken(_name):
+        raise ConnectionError("no route to host")
+
+    def listening(_name):
+        return lambda values, round_: told.append((round_, values)), lambda: told.append("end")
+
+    monkeypatch.setitem(OPENERS, "mlflow", ("json", "", broken))
+    monkeypatch.setitem(OPENERS, "wandb", ("json", "", listening))
+    sinks = ["mlflow", "wandb"]
+    strategy, _ = start(make_federation(logistic), tmp_path, num_rounds=4, sinks=sinks)
+    assert strategy.status == "rounds"
+    *rounds, end = told
+    assert end == "end" and [round_ for round_, _ in rounds] == [0, 1, 2, 3, 4]
+    (run,) = stored(tmp_path)
+    assert [values["loss"] for _, values in rounds] == list(run.losses)
+    assert rounds[-1][1]["spent_s"] == pytest.approx(run.time_s)
 
 
 @pytest.fixture(scope="module")

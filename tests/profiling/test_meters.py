@@ -7,6 +7,7 @@ import tempfile
 import threading
 import time
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -278,3 +279,41 @@ def test_every_problem_of_a_plugs_file_is_named(tmp_path):
     path.write_text("time;power\n")
     with pytest.raises(InputError, match="commas"):
         find_meter(f"csv:{path}")
+
+
+def test_a_meter_of_a_library_that_is_not_installed_says_how_to_get_it(monkeypatch):
+    monkeypatch.setattr("fedplan.profiling.library_meters.find_spec", lambda _: None)
+    with pytest.raises(FedplanError, match="Type: pip install zeus-ml"):
+        find_meter("zeus")
+    with pytest.raises(FedplanError, match="codecarbon is not installed"):
+        find_meter("codecarbon")
+
+
+@pytest.mark.skipif(find_spec("zeus") is None, reason="NOT TESTED: zeus is not installed.")
+@pytest.mark.filterwarnings("default")
+def test_zeus_itself_measures_or_says_why_it_cannot():
+    meter, said = find_meter("auto", Path("/nonexistent"))
+    if meter is None:  # a machine without counters, or with a driver's package and no driver
+        with pytest.raises(FedplanError, match=r"Zeus finds neither|cannot be used here"):
+            find_meter("zeus")
+        return
+    assert "--meter auto chose zeus" in said
+    with metered(meter) as window:
+        time.sleep(0.2)
+    assert window.joules >= 0
+
+
+@pytest.mark.skipif(
+    find_spec("codecarbon") is None, reason="NOT TESTED: codecarbon is not installed."
+)
+@pytest.mark.filterwarnings("default")
+def test_codecarbon_itself_counts_each_window_alone():
+    meter, said = find_meter("codecarbon")
+    assert "a guess by the processor's load" in said and not meter.is_measurement
+    seen = []
+    for _ in range(2):
+        with metered(meter) as window:
+            time.sleep(1.0)
+        seen.append(window.watts)
+    assert all(0.1 < watts < 2000 for watts in seen)
+    assert max(seen) < 5 * min(seen)  # not what was counted before, once more

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from fedplan.flower.client import MeasuredClientApp as MeasuredClientApp
     from fedplan.flower.client import local_steps as local_steps
     from fedplan.flower.client import steps as steps
+    from fedplan.flower.epochs import Epochs as Epochs
     from fedplan.flower.rules import RoundRules as RoundRules
     from fedplan.flower.runner import FlowerRunner as FlowerRunner
     from fedplan.flower.strategy import Planned as Planned
@@ -26,6 +27,7 @@ __getattr__, __dir__, __all__ = lazy_names(
     __name__,
     {
         "client": "MeasuredClientApp local_steps steps",
+        "epochs": "Epochs",
         "rules": "RoundRules",
         "runner": "FlowerRunner",
         "strategy": "Planned PlannedFedAvg",

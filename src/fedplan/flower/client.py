@@ -34,6 +34,7 @@ from fedplan.flower.replies import (
     SKETCH_SEED,
     STEPS_DONE,
     TRAIN_SECONDS,
+    WAITED_SECONDS,
     WHO,
 )
 from fedplan.flower.sketching import Sketcher
@@ -189,7 +190,7 @@ class _Measure:
         joules = None
         if self._meter is not None:
             self._meter.start()
-        start = self._clock()
+        start, waited = self._clock(), time.time() - message.metadata.created_at
         try:
             reply = call_next(message, context)
         finally:
@@ -197,7 +198,7 @@ class _Measure:
             if self._meter is not None:
                 joules = self._meter.stop()
         metrics = _metrics_of(reply)
-        metrics[TRAIN_SECONDS] = seconds
+        metrics[TRAIN_SECONDS], metrics[WAITED_SECONDS] = seconds, waited
         if joules is not None:
             metrics[JOULES] = joules
         # Only what was asked for can have been done; a loop that never asked is left without, and

@@ -29,6 +29,7 @@ class Conduct:
         self._failures: Counter[int] = Counter()  # in a row
         self._sat_out: Counter[int] = Counter()  # since the last of them
         self._trips: dict[int, deque[tuple[int, float]]] = {}  # local steps and seconds
+        self._answers: Counter[int] = Counter()
 
     def hear(self, observations: Iterable[Observation]) -> None:
         """What came of asking some clients."""
@@ -40,6 +41,7 @@ class Conduct:
                 self._sat_out[one.client] = 0
             elif not one.problem:
                 self._failures[one.client] = self._sat_out[one.client] = 0
+                self._answers[one.client] += 1
                 if one.round_trip_seconds is not None:
                     trips = self._trips.setdefault(one.client, deque(maxlen=RECENT))
                     trips.append((one.local_steps, one.round_trip_seconds))
@@ -49,6 +51,13 @@ class Conduct:
         failures = self._failures[client]
         turns = 2 ** min(failures - 1, MOST_TURNS.bit_length()) - 1 if failures else 0
         return self._sat_out[client] < min(turns, MOST_TURNS)
+
+    def halves(self, clients: Iterable[int]) -> bool:
+        """Whether it is these clients' turn to make half of the steps, which is every other one.
+
+        Their first rounds have all of the steps, one after the other, to tell what a step costs.
+        """
+        return max((self._answers[client] for client in clients), default=0) % 2 == 0
 
     def deadline_s(self, clients: Iterable[int], local_steps: int, most: float) -> float:
         """How long to wait for these clients, `most` at most and where one was never heard of."""

@@ -13,6 +13,7 @@ from flwr.app import Message, RecordDict
 from flwr.serverapp import Grid
 from httpx import HTTPError
 
+from fedplan.flower.epochs import Asked
 from fedplan.flower.replies import clean
 
 POLL_S = 0.1
@@ -43,15 +44,16 @@ class WallClock:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a node is to do."""
+    """What a node is to do; `asked` where that is to train."""
 
     content: RecordDict
     message_type: str
+    asked: Asked | None = None
 
     @classmethod
-    def of(cls, message: Message) -> Order:
+    def of(cls, message: Message, asked: Asked | None = None) -> Order:
         """What a strategy's message says; deadline and group are the round's."""
-        return cls(message.content, message.metadata.message_type)
+        return cls(message.content, message.metadata.message_type, asked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,8 @@ class Post:
 
     def __init__(self, grid: Grid, clock: Clock) -> None:
         self.grid, self.clock = grid, clock
+        # Flower's simulation engine: nodes are processes of this machine, and wait for its cores.
+        self.is_simulated = type(grid).__name__ == "InMemoryGrid"
         self._reading: dict[str, Future[Answer | None]] = {}  # by message id: what takes longer
 
     def send(

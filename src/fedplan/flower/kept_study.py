@@ -10,7 +10,7 @@ from typing import Any
 
 from flwr.app import ArrayRecord
 
-from fedplan.core.course import Course, Steering
+from fedplan.core.course import Course, Decision, Steering
 from fedplan.core.fleet import QUANTITIES, Fleet
 from fedplan.core.problem import Problem
 from fedplan.core.records import RunRecord
@@ -130,11 +130,26 @@ class KeptStudy:
         earlier = fleet or (read_fleet(measured) if measured.exists() else None)
         beginning = Beginning.of(problem, plan, self.names, earlier)
         self._store.save_step(self._entry, step, asdict(beginning))
-        return beginning.course(problem, plan)
+        begun = beginning.course(problem, plan)
+        first = Decision.of(begun.setting, 1)
+        self._store.save_step(
+            self._entry,
+            "plan",
+            {
+                "course": "fixed" if plan else Online.name,
+                "participation": first.participation,
+                "groups": first.groups,
+                "clients_per_round": first.clients_per_round,
+                "local_steps": first.local_steps,
+            },
+        )
+        return begun
 
     def finish(self, run: RunRecord, weights: Weights) -> None:
         """Keep how a run has ended, its model, and what the devices have turned out to cost."""
         self.journal.finish(run)
+        ended = {"reached": int(run.status == "target"), "of": 1, "why": run.message}
+        self._store.save_step(self._entry, "training", ended | {"status": run.status})
         save_weights(self._folder / "model.npz", run.num_rounds, weights)
         devices = observed_devices(self._store, self._entry)
         if devices is not None and devices.costs.devices:

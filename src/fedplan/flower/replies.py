@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from fedplan.core.signal import SKETCH_SIZE
 from fedplan.errors import FedplanError, InputError
+from fedplan.flower.epochs import Asked
 from fedplan.flower.log import LOG
 
 # Names in messages. Those of Flower's own strategies where they have one.
@@ -28,6 +29,7 @@ SERVER_ROUND, SEED = "server-round", "seed"
 NUM_EXAMPLES = "num-examples"
 STEPS_DONE, HALFWAY = "fedplan-local-steps", "fedplan-halfway"
 TRAIN_SECONDS, JOULES = "fedplan-train-seconds", "fedplan-joules"
+WAITED_SECONDS = "fedplan-waited-seconds"  # from when the message was made to the first step
 SKETCH_SEED = "sketch-seed"  # where it is sent, clients are to sketch their update half-way
 WHO, NAME = "query.fedplan", "name"
 
@@ -53,10 +55,12 @@ class Contribution:
     reply: Message
     weights: dict[str, NDArray[Any]]
     examples: float
+    asked: Asked
     train_seconds: float
     joules: float | None
     metrics: dict[str, Metric]  # the app's own
     halfway: NDArray[np.float64] | None = None  # the sketch of its update half-way
+    waited_seconds: float = 0.0  # by its own clock, before it began
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,28 +173,34 @@ def _headers(value: NDArray[Any]) -> tuple[bytes, bytes]:
 class ReplyChecks:
     """Checks replies; remembers how many examples clients have, to tell what is absurd."""
 
-    def __init__(self, layout: Layout, weight_key: str = NUM_EXAMPLES) -> None:
-        self.layout, self._weight_key = layout, weight_key
+    def __init__(
+        self, layout: Layout, weight_key: str = NUM_EXAMPLES, *, counts_epochs: bool = False
+    ) -> None:
+        self.layout, self._weight_key, self._counts_epochs = layout, weight_key, counts_epochs
         # By client; what it trains on and what it evaluates on are not the same samples.
         self._trained: dict[int, float] = {}
         self._evaluated: dict[int, float] = {}
         self.dropped: Counter[int] = Counter()  # sketches that were not used, by client
 
     def trained(
-        self, client: int, reply: Message, local_steps: int, round_trip_seconds: float
+        self, client: int, reply: Message, asked: Asked, round_trip_seconds: float
     ) -> Contribution:
         """What a client has trained; a reply that cannot be used raises `Rejected`."""
         metrics = _metrics(reply)
         examples = self._examples(client, metrics, self._trained)
-        done = _number(metrics, STEPS_DONE)
-        if done is None:
+        done, seconds = _number(metrics, STEPS_DONE), _number(metrics, TRAIN_SECONDS)
+        if done is None and self._counts_epochs:
+            # It says nothing of its training, so all of its round trip counts for that; what does
+            # not grow with its steps shows when they change.
+            seconds = round_trip_seconds
+        elif done is None:
             raise Rejected(
                 "it does not say how many local steps it did: its training loop must take its "
-                "batches from fedplan.flower.steps(message, ...), in a MeasuredClientApp"
+                "batches from fedplan.flower.steps(message, ...), in a MeasuredClientApp; or give "
+                "Planned how it counts epochs, epochs=Epochs(steps=...)"
             )
-        if done != local_steps:
-            raise Rejected(f"it did {done:g} local steps, and {local_steps} were asked for")
-        seconds = _number(metrics, TRAIN_SECONDS)
+        elif done != asked.steps:
+            raise Rejected(f"it did {done:g} local steps, and {asked.steps} were asked for")
         most = round_trip_seconds * TIMER_SLACK + TIMER_SLACK_S
         if seconds is None or not 0 <= seconds <= most:
             raise Rejected(
@@ -205,11 +215,12 @@ class ReplyChecks:
             raise Rejected(f"it must hold one ArrayRecord, but holds {len(records)}")
         weights = self.layout.read(next(iter(records.values())))
         self._trained[client] = examples
-        ours = {self._weight_key, STEPS_DONE, TRAIN_SECONDS, JOULES, HALFWAY}
+        ours = {self._weight_key, STEPS_DONE, TRAIN_SECONDS, WAITED_SECONDS, JOULES, HALFWAY}
         return Contribution(
             reply=reply,
             weights=weights,
             examples=examples,
+            asked=asked,
             train_seconds=min(seconds, round_trip_seconds),  # the slack is the clocks'
             joules=joules,
             metrics={
@@ -218,6 +229,7 @@ class ReplyChecks:
                 if key not in ours and _is_finite(value)
             },
             halfway=self._halfway(client, metrics.get(HALFWAY)),
+            waited_seconds=max(_number(metrics, WAITED_SECONDS) or 0.0, 0.0),
         )
 
     def drop_sketch(self, client: int, why: str) -> None:

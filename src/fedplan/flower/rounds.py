@@ -12,7 +12,9 @@ from flwr.app import ConfigRecord, MetricRecord
 from fedplan.core.learning_rate import LearningRate
 from fedplan.core.records import Observation, RoundRecord
 from fedplan.core.setting import Setting
+from fedplan.core.signal import Signal
 from fedplan.flower.conduct import AWAY, RESTS, Conduct
+from fedplan.flower.epochs import Asked, Epochs
 from fedplan.flower.exchange import Answer, Order, Post
 from fedplan.flower.log import LOG
 from fedplan.flower.models import Weights
@@ -71,6 +73,7 @@ class Rounds:
     rules: RoundRules
     learning_rate: LearningRate | None
     train_config: ConfigRecord
+    epochs: Epochs | None = None
 
     def make(self, turn: Turn, ledger: Ledger, conduct: Conduct) -> Made:
         """Train and average; the loss is not known yet."""
@@ -84,15 +87,6 @@ class Rounds:
         cohort = tuple(sorted(parts))
         ordered = [parts[client] for client in cohort]
         shares = _by_examples(ordered) if is_drawn else self._by_law(turn, cohort, ledger)
-        signal = None
-        if turn.sketcher is not None:
-            updates = [
-                (share, part.weights, part.halfway)
-                for share, part in zip(shares, ordered, strict=True)
-            ]
-            signal, dropped = turn.sketcher.signal(turn.weights, updates)
-            for place in dropped:
-                self.checks.drop_sketch(cohort[place], "it is far longer than the whole update")
         record = RoundRecord(
             round=turn.round,
             cohort=cohort,
@@ -101,12 +95,31 @@ class Rounds:
             seconds=seconds,
             joules=math.fsum(part.joules or 0.0 for part in ordered),
             observations=tuple(observations),
-            signal=signal,
+            signal=self._signal(turn, parts, shares),
         )
         weights, metrics = self.strategy.average(
             turn.round, self.checks.layout, turn.weights, ordered, shares
         )
         return Made(record=record, weights=weights, metrics=metrics)
+
+    def _signal(
+        self, turn: Turn, parts: Mapping[int, Contribution], shares: Sequence[float]
+    ) -> Signal | None:
+        """What the round says of its local steps, if anything."""
+        if turn.sketcher is None:
+            return None
+        cohort = sorted(parts)
+        updates = [
+            (share, parts[client].weights, parts[client].halfway)
+            for client, share in zip(cohort, shares, strict=True)
+        ]
+        if self.epochs is not None:
+            halves = [parts[client].asked.half for client in cohort]
+            return turn.sketcher.one_sided(turn.weights, updates, halves)
+        signal, dropped = turn.sketcher.signal(turn.weights, updates)
+        for place in dropped:
+            self.checks.drop_sketch(cohort[place], "it is far longer than the whole update")
+        return signal
 
     def _ask_group(
         self, turn: Turn, conduct: Conduct
@@ -124,7 +137,7 @@ class Rounds:
         missed = {client: AWAY for client in drawn if client not in present}
         missed |= {c: RESTS for c in drawn if c in present and conduct.rests(c)}
         asked = [client for client in drawn if client not in missed]
-        seen, parts = self._collect(self._orders(asked, turn), turn, conduct)
+        seen, parts = self._collect(self._orders(asked, turn, conduct), turn, conduct)
         for problem in dict.fromkeys(missed.values()):
             who = ", ".join(str(client) for client in missed if missed[client] == problem)
             LOG.warning("Round %d goes without client %s: %s.", turn.round, who, problem)
@@ -151,7 +164,7 @@ class Rounds:
         clients, _ = turn.setting.pair
         parts: dict[int, Contribution] = {}
         observations: list[Observation] = []
-        orders = self._orders(self._deal(turn, conduct, set(), observations), turn)
+        orders = self._orders(self._deal(turn, conduct, set(), observations), turn, conduct)
         for attempt in range(self.rules.max_repeats + 1):
             seen, fresh = self._collect(orders, turn, conduct)
             observations += seen
@@ -199,7 +212,7 @@ class Rounds:
         again = [client for client in present if client in failed]
         return sorted([*chosen, *again][:wanted])
 
-    def _orders(self, clients: Sequence[int], turn: Turn) -> dict[int, Order]:
+    def _orders(self, clients: Sequence[int], turn: Turn, conduct: Conduct) -> dict[int, Order]:
         """What the strategy has these clients do."""
         if not clients:
             return {}
@@ -208,34 +221,46 @@ class Rounds:
         config[SERVER_ROUND], config[SEED] = turn.round, turn.seed
         if self.learning_rate is not None:
             config[LEARNING_RATE] = self.learning_rate.at(max(turn.round - 1, 0))
-        if turn.sketcher is not None:
+        if turn.sketcher is not None and self.epochs is None:
             config[SKETCH_SEED] = turn.seed
         present = self.roster.present
         nodes = [present[client] for client in clients]
         messages = self.strategy.ask_to_train(
             turn.round, turn.weights, config, self.post.grid, nodes
         )
-        return {client: Order.of(messages[present[client]]) for client in clients}
+        asked = Asked(turn.setting.local_steps)
+        if self.epochs is not None:
+            half = turn.sketcher is not None and conduct.halves(clients)
+            asked = self.epochs.ask(turn.setting.local_steps, half=half)
+            for message in messages.values():
+                for record in message.content.config_records.values():
+                    record[self.epochs.key], record[LOCAL_STEPS] = asked.epochs, asked.steps
+        return {one: Order.of(messages[present[one]], asked) for one in clients}
 
     def _collect(
         self, orders: Mapping[int, Order], turn: Turn, conduct: Conduct
     ) -> tuple[list[Observation], dict[int, Contribution]]:
         """Have clients train; what was observed of each, and what can be used."""
-        steps = turn.setting.local_steps
-        deadline_s = conduct.deadline_s(orders, steps, self.rules.deadline_s)
+        steps = max((order.asked.steps for order in orders.values() if order.asked), default=1)
+        deadline_s = self.rules.deadline_s
+        if not self.post.is_simulated:  # where nobody knows how long they wait for each other
+            deadline_s = conduct.deadline_s(orders, steps, deadline_s)
         parts: dict[int, Contribution] = {}
         seen: dict[int, Observation] = {}
         for client, answer in self.exchange(orders, turn.round, deadline_s):
             seen[client] = _observed(client, turn, answer.problem, answer.seconds)
             if answer.reply is not None:
                 try:
-                    part = self.checks.trained(client, answer.reply, steps, answer.seconds or 0.0)
+                    asked = orders[client].asked or Asked(steps)
+                    part = self.checks.trained(client, answer.reply, asked, answer.seconds or 0.0)
                 except Rejected as reason:
                     seen[client] = replace(seen[client], problem=str(reason))
                 else:
                     parts[client] = part
                     seen[client] = replace(
                         seen[client],
+                        local_steps=part.asked.steps,
+                        round_trip_seconds=self._own_seconds(answer, part),
                         train_seconds=part.train_seconds,
                         joules=part.joules,
                         examples=part.examples,
@@ -243,6 +268,12 @@ class Rounds:
             if problem := seen[client].problem:
                 LOG.warning("Round %d, client %d is not used: %s.", turn.round, client, problem)
         return [seen[client] for client in orders], parts
+
+    def _own_seconds(self, answer: Answer, part: Contribution) -> float | None:
+        """A client's round trip; in a simulation, without its wait for the machine's cores."""
+        if answer.seconds is None or not self.post.is_simulated:
+            return answer.seconds
+        return max(answer.seconds - part.waited_seconds, part.train_seconds)
 
     def exchange(
         self, orders: Mapping[int, Order], round_: int, deadline_s: float

@@ -23,6 +23,7 @@ from fedplan.core.setting import Setting
 from fedplan.course.live import LiveSteering
 from fedplan.errors import InputError
 from fedplan.flower.conduct import Conduct
+from fedplan.flower.epochs import Epochs
 from fedplan.flower.exchange import Clock, Post, WallClock
 from fedplan.flower.journal import Journal, State
 from fedplan.flower.judging import Evaluate, Judge
@@ -36,6 +37,7 @@ from fedplan.flower.sketching import Sketcher
 from fedplan.flower.wrapped import Wrapped
 from fedplan.profiling.observed import Ledger
 from fedplan.simulation import Job
+from fedplan.studies.sinks import Sink
 
 Report = Callable[[Job, Made], None]
 
@@ -49,9 +51,11 @@ class FlowerRunner:
         and takes `loss_metric` and `accuracy_metric` of what the strategy makes of that.
     learning_rate : sent to the clients as `learning-rate`, for every round its own.
     train_config, evaluate_config : whatever else the clients need to know.
+    epochs : how clients are asked that count epochs, and do not measure themselves.
     names : clients known from before, in their order.
     samples : how many each client has, where that is known; otherwise clients say it as they train.
     report : told of every round.
+    sinks : told of the run so far, after every round.
 
     A message to a client has the records `arrays` and `config`, and `local-steps`, `server-round`
     and `seed` in its config; and `sketch-seed` where the course wants to know what half of the
@@ -71,13 +75,15 @@ class FlowerRunner:
         evaluate_config: ConfigRecord | None = None,
         loss_metric: str = "eval_loss",
         accuracy_metric: str = "eval_acc",
+        epochs: Epochs | None = None,
         names: Sequence[str] = (),
         samples: Sequence[float] = (),
         journal: Journal | None = None,
         report: Report | None = None,
+        sinks: Sequence[Sink] = (),
         clock: Clock | None = None,
     ) -> None:
-        self.journal, self.report = journal, report
+        self.journal, self.report, self._sinks = journal, report, sinks
         self.weights: Weights = {}  # of the last run: the model that its last loss is of
         self._initial, self._samples = initial_arrays, tuple(samples)
         self.rules = rules = rules or RoundRules()
@@ -89,10 +95,13 @@ class FlowerRunner:
             post=post,
             roster=Roster(post, rules.deadline_s, names),
             strategy=strategy,
-            checks=ReplyChecks(Layout(self._initial_for(0)), strategy.weight_key),
+            checks=ReplyChecks(
+                Layout(self._initial_for(0)), strategy.weight_key, counts_epochs=epochs is not None
+            ),
             rules=rules,
             learning_rate=learning_rate,
             train_config=train_config or ConfigRecord(),
+            epochs=epochs,
         )
         self._judge = Judge(
             rounds=self._rounds,
@@ -198,6 +207,9 @@ class FlowerRunner:
                      who, decision.why)  # fmt: skip
         if self.report is not None:
             self.report(training.job, made)
+        for sink in self._sinks:
+            so_far = training.ended("unfinished")
+            sink(replace(so_far, decisions=tuple(training.steering.decisions)))
 
     def _check(self, course: Course, stop: Stop) -> None:
         if wants_reports(course):

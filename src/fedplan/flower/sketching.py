@@ -42,6 +42,27 @@ class Sketcher:
         """The sketch of the way from one model to another."""
         return self._sketch(flat_update(new, old) if self._numbers else np.zeros(1))
 
+    def one_sided(
+        self,
+        old: Weights,
+        updates: Sequence[tuple[float, Weights, Vector | None]],
+        halves: Sequence[bool | None],
+    ) -> Signal | None:
+        """What a round tells whose clients have made all of their steps, or half of them alone.
+
+        halves : of each client which of both; None of those that always make the same.
+        """
+        shares = np.array([share for share, _, _ in updates])
+        told = np.array([half is not None for half in halves], dtype=bool)
+        if not told.any() or shares[told].sum() < FEWEST * shares.sum():
+            return None
+        zero = np.zeros_like(self(old, old))
+        gone = sum(
+            (share * self(new, old) for (share, new, _), half in zip(updates, halves, strict=True)
+             if half is not None), zero,
+        )  # fmt: skip
+        return Signal(whole=zero, halfway=gone) if any(halves) else Signal(whole=gone, halfway=zero)
+
     def signal(
         self,
         old: Weights,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from inspect import signature
 from typing import Any
@@ -22,6 +22,7 @@ from fedplan.core.records import RunRecord, Status, Stop
 from fedplan.core.setting import Setting
 from fedplan.course.live import alike
 from fedplan.errors import FedplanError, InputError
+from fedplan.flower.epochs import Epochs
 from fedplan.flower.exchange import Clock
 from fedplan.flower.kept_study import KeptStudy
 from fedplan.flower.log import LOG
@@ -34,6 +35,7 @@ from fedplan.flower.wrapped import Wrapped
 from fedplan.simulation import Job
 from fedplan.store import DEFAULT_URL, Store
 from fedplan.store.database import path_of
+from fedplan.studies.sinks import Sink
 from fedplan.tables import read_fleet
 
 EvaluateFn = Callable[[int, ArrayRecord], MetricRecord | None]
@@ -59,8 +61,10 @@ class Planned(Strategy):
     study, store : under which name, and in which file, everything is kept. A server that was
         killed and is started again with the same two goes on from its last round.
     min_clients : how many clients must be there before anything begins; others join when they come.
+    epochs : for clients that are not converted: how they are told their number of epochs.
     rules : how a round deals with clients that fail.
     loss_metric, accuracy_metric : what the clients' evaluation calls them, where they evaluate.
+    sinks : of mlflow, tensorboard and wandb, those that are told of every round.
 
     After `start`, `setting` is the one last used, `decisions` what was settled on and why, and
     `status` and `message` say how training has ended.
@@ -81,9 +85,11 @@ class Planned(Strategy):
         seed: int = 0,
         patience: int = 1,
         min_clients: int = 2,
+        epochs: Epochs | None = None,
         rules: RoundRules | None = None,
         loss_metric: str = "eval_loss",
         accuracy_metric: str = "eval_acc",
+        sinks: Sequence[str] = (),
         clock: Clock | None = None,
     ) -> None:
         self.strategy = strategy
@@ -113,9 +119,10 @@ class Planned(Strategy):
         self._rate, self._min_clients, self._seed = learning_rate, min_clients, seed
         self._study, self._store_url = study, store
         self._fleet = None if fleet is None else read_fleet(fleet)
-        self._rules = rules or RoundRules()
+        self._rules, self._epochs = rules or RoundRules(), epochs
         self._metrics = (loss_metric, accuracy_metric)
         self._clock = clock
+        self._sinks = [Sink(to, study) for to in sinks]
         self._is_training = self._server_evaluates = False
 
     def configure_train(
@@ -182,6 +189,8 @@ class Planned(Strategy):
             )  # fmt: skip
         finally:
             self._is_training = False
+            for sink in self._sinks:
+                sink.close()
 
     def _start(
         self,
@@ -203,6 +212,7 @@ class Planned(Strategy):
                 learning_rate=None if self._rate is None else asdict(self._rate),
                 strategy=self._wrapped.configuration,
                 train_config={key: repr(value) for key, value in (train_config or {}).items()},
+                **({} if self._epochs is None else {"epochs": asdict(self._epochs)}),
             )  # fmt: skip
             runner = FlowerRunner(
                 grid,
@@ -215,8 +225,10 @@ class Planned(Strategy):
                 evaluate_config=evaluate_config,
                 loss_metric=self._metrics[0],
                 accuracy_metric=self._metrics[1],
+                epochs=self._epochs,
                 names=kept.names,
                 journal=kept.journal,
+                sinks=self._sinks,
                 clock=self._clock,
             )
             self._meet_clients(runner, kept)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -16,7 +17,7 @@ import numpy as np
 from fedplan.csvfile import MOST_PROBLEMS, Cells, Kind, number, read_blocks
 from fedplan.errors import FedplanError, InputError, InputProblem
 
-METERS = "auto, none, rapl, ina, battery, csv:FILE or constant:WATTS"
+METERS = "auto, none, rapl, ina, battery, zeus, codecarbon, csv:FILE or constant:WATTS"
 MOST_WATTS = 1e6  # of a device that takes part in a federation; above, a reading is wrong
 _KINDS = {"power": Kind(required=("timestamp", "watts"), optional=())}
 _BETWEEN_LOOKS_S = 0.25
@@ -142,12 +143,14 @@ class PlugMeter:
 def find_meter(choice: str, root: Path = Path("/")) -> tuple[Meter | None, str]:
     """The meter that was asked for, and what is to be said of the choice.
 
-    auto takes the first that works of rapl, ina and battery; none is no meter.
+    auto takes the first that works of rapl, ina, battery and zeus; none is no meter. codecarbon
+    guesses where it finds no counter, and is taken only when asked for.
 
     >>> find_meter("none")
     (None, 'Energy is not measured (--meter none): 0 stands for unknown.')
     """
     from fedplan.profiling.kernel_meters import KERNEL_METERS
+    from fedplan.profiling.library_meters import LIBRARY_METERS
 
     kind, _, detail = choice.partition(":")
     meter: Meter
@@ -158,6 +161,8 @@ def find_meter(choice: str, root: Path = Path("/")) -> tuple[Meter | None, str]:
             return _best_meter(root)
         case name, "" if name in KERNEL_METERS:
             meter = KERNEL_METERS[name](root)
+        case name, "" if name in LIBRARY_METERS:
+            meter = LIBRARY_METERS[name]()
         case "csv", path if path:
             meter = PlugMeter(path)
         case "constant", watts if watts:
@@ -169,11 +174,13 @@ def find_meter(choice: str, root: Path = Path("/")) -> tuple[Meter | None, str]:
 
 def _best_meter(root: Path) -> tuple[Meter | None, str]:
     from fedplan.profiling.kernel_meters import KERNEL_METERS, MeterDeniedError
+    from fedplan.profiling.library_meters import ZeusMeter
 
     denied = ""
-    for make in KERNEL_METERS.values():
+    finders: list[Callable[[], Meter]] = [partial(make, root) for make in KERNEL_METERS.values()]
+    for find in [*finders, ZeusMeter]:
         try:
-            meter = make(root)
+            meter = find()
         except MeterDeniedError as error:  # there, but closed: worth a word
             denied += f" {error}"
         except FedplanError:  # not there, or of no use now

@@ -1,0 +1,59 @@
+"""Epochs: clients that know nothing of local steps, and are told how often to go over their data.
+
+Nothing tells what half of their steps have done, so they make all of them and half of them by
+turns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fedplan.errors import require
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a client is asked for.
+
+    half : whether it is half of what it usually is; None where it is never halved.
+    """
+
+    steps: int
+    epochs: float = 0.0
+    half: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Epochs:
+    """How clients are asked that count epochs. All make as many, whatever data they have.
+
+    steps : that an epoch counts for: the examples of an average client over its batch size.
+    key : under which the message's config has the number of epochs.
+    whole : whether that must be a whole number, as for `range`.
+
+    >>> Epochs(steps=47).ask(local_steps=200, half=False)
+    Asked(steps=188, epochs=4, half=False)
+    >>> Epochs(steps=47).ask(local_steps=200, half=True)
+    Asked(steps=94, epochs=2, half=True)
+    """
+
+    steps: int
+    key: str = "local-epochs"
+    whole: bool = True
+
+    def __post_init__(self) -> None:
+        require({"steps >= 1": self.steps >= 1}, steps=self.steps)
+
+    def ask(self, local_steps: int, *, half: bool) -> Asked:
+        """What a client is to do for these steps, or for half of them.
+
+        Whole epochs are an even number, so that half of them are whole, or one, which is not
+        halved.
+        """
+        wanted = local_steps / self.steps
+        if not self.whole:
+            epochs = wanted / 2 if half else wanted
+            return Asked(max(1, round(epochs * self.steps)), epochs, half)
+        pairs = round(wanted / 2)
+        whole = (pairs if half else 2 * pairs) or 1
+        return Asked(whole * self.steps, whole, half if pairs else None)
