@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 .DEFAULT_GOAL := help
-.PHONY: help run test test-slow fuzz lint format docs benchmark benchmark-peers clean
+.PHONY: help run test test-slow fuzz soak test-lowest lint format docs benchmark benchmark-peers clean
 
 help:  ## Show this help
 	@grep -hE '^[a-z-]+:.*?## ' $(MAKEFILE_LIST) | awk 'BEGIN {FS = ":.*?## "}; {printf "  make %-16s %s\n", $$1, $$2}'
@@ -13,14 +13,21 @@ run: $(VENV)/.run  ## Start, learn, arrive, bill: the built-in demo; demo.png an
 	@echo "The report, to open in a browser: $(CURDIR)/demo.html"
 	@echo "Next: . $(BIN)/activate, then fedplan run setup3 energy-weight=0.5 --plot setup3.png, or one to change: fedplan run examples/study.toml"
 
-test: $(VENV)/.dev  ## Run every fast check: tests, properties, doctests, a real federation (about eleven minutes)
-	$(BIN)/pytest -n auto -q -m "not slow"
+test: $(VENV)/.dev  ## Run every fast check: tests, properties, doctests, a real federation (a quarter of an hour)
+	$(BIN)/pytest -n auto -q -m "not slow and not soak"
 
 test-slow: $(VENV)/.dev  ## Run the checks that need minutes or gigabytes
 	$(BIN)/pytest -q -m slow
 
-fuzz: $(VENV)/.dev  ## Try 20,000 hostile inputs of each kind; make test tries 100
+fuzz: $(VENV)/.dev  ## Try 20,000 hostile inputs of each kind; make test tries 300
 	FEDPLAN_FUZZ=20000 $(BIN)/pytest -n auto -q tests/fuzz
+
+soak: $(VENV)/.dev  ## Two hundred pages for a minute, then a mixed load for FEDPLAN_SOAK minutes (30)
+	$(BIN)/pytest -q -s -m soak tests/web/test_soak.py
+
+test-lowest: $(VENV)-lowest/.run  ## Run the fast checks of the package alone with the lowest version of each dependency
+	$(VENV)-lowest/bin/pytest -n auto -q -m "not slow and not soak" -W ignore::DeprecationWarning tests \
+	  $(addprefix --ignore=tests/,$(WITH_EXTRAS))
 
 lint: $(VENV)/.dev  ## Check style, types and import contracts
 	$(BIN)/ruff check .
@@ -46,7 +53,7 @@ benchmark-peers: $(VENV)/.run  ## Time the simulator against Flower, FedJAX, pfl
 	$(BIN)/python benchmarks/peers/run.py --output benchmarks/peers/results.json $(ARGS)
 
 clean:  ## Remove the virtual environment and everything generated but the store
-	rm -rf $(VENV) .benchmark-envs build dist demo.png demo.md demo.html report.html .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV)-lowest .benchmark-envs build dist demo.png demo.md demo.html report.html .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -56,6 +63,17 @@ $(BIN)/python:
 $(VENV)/.run: pyproject.toml reproduction/pyproject.toml | $(BIN)/python
 	@echo "Installing fedplan into $(VENV) (once) ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --editable ./reproduction
+	@touch $@
+
+# Those of extras, of pages and of a browser need what the package itself does not.
+WITH_EXTRAS := flower docs contracts/test_torch.py models/test_torch_learner.py models/torch_cases.py
+$(VENV)-lowest/.run: pyproject.toml reproduction/pyproject.toml
+	$(PYTHON) -m venv $(VENV)-lowest
+	@$(VENV)-lowest/bin/python -m pip install --quiet --disable-pip-version-check uv
+	@$(VENV)-lowest/bin/uv pip install --quiet --python $(VENV)-lowest/bin/python --resolution lowest-direct \
+	  --editable . --editable ./reproduction
+	@$(VENV)-lowest/bin/uv pip install --quiet --python $(VENV)-lowest/bin/python \
+	  hypothesis markdown-it-py mpmath pytest pytest-xdist
 	@touch $@
 
 $(VENV)/.docs: pyproject.toml reproduction/pyproject.toml | $(BIN)/python

@@ -51,7 +51,7 @@ nitpick_ignore_regex = [
     # Parts of signatures that are nobody's to use, and aliases of types.
     (r"py:.*", r"fedplan\.flower\.(exchange\.Clock|rounds\.Made|journal\.Journal)"),
     (r"py:.*", r"fedplan\.profiling\.(meters\.Window|transfer\.Address)"),
-    (r"py:.*", r"fedplan\.studies\.(\w+\.Study|archive\.T|keys\.PlanningTable)"),
+    (r"py:.*", r"fedplan\.studies\.(\w+\.Study|archive\.T|keys\.(Planning|Task)Table|sinks\.Sink)"),
     (r"py:.*", r"ArrayLike|FloatArray|IntArray|Backend|fedplan\.notebook\.Row"),
 ]
 

@@ -55,14 +55,14 @@ class Server:
         return self.post("/api/plan", state)
 
 
-def start_server(folder: Path, *words: str) -> Server:
+def start_server(folder: Path, *words: str, seconds: float = 900) -> Server:
     process = start(
         [sys.executable, "-m", "fedplan.cli", "serve", "--no-open", "--port", "0", *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
         cwd=folder,
-        seconds=900,
+        seconds=seconds,
     )
     line = process.stdout.readline()
     assert "http" in line, "fedplan serve did not start"

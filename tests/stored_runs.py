@@ -8,7 +8,6 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
-from dataclasses import asdict
 from pathlib import Path
 
 from fedplan.core.records import Observation, RoundRecord, RunRecord
@@ -48,14 +47,14 @@ def observe(client, steps, problem=""):
 
 def save_live_study(store):
     """A live study of three clients, the last of which has never answered."""
-    from fedplan.studies.devices import PROFILE, save_names
+    from fedplan.studies.devices import save_names
 
     start = RoundRecord(round=0, loss=2.0, accuracy=None, cohort=(), seconds=0.0, joules=0.0)
     live = store.save_study("digits", {}, {"engine": "flower"})
-    profile = [asdict(observe(k, e)) for k in (0, 1) for e in (2, 10)]  # of an earlier version
-    store.save_step(live, PROFILE, {"clients": ["a", "b"], "observations": profile})
     save_names(store, live, ["phone-a", "phone-b", "phone-c"])
-    seen = (observe(0, 20), observe(1, 20), observe(2, 20, problem="no answer within 60 s"))
+    earlier = (observe(client, steps) for client in (0, 1) for steps in (2, 10))
+    silent = observe(2, 20, problem="no answer within 60 s")
+    seen = (*earlier, observe(0, 20), observe(1, 20), silent)
     first = RoundRecord(
         round=1, loss=1.0, accuracy=None, cohort=(0, 1), seconds=5.0, joules=16.0,
         observations=seen,

@@ -135,6 +135,19 @@ def test_every_figure_and_table_of_the_paper_has_a_row_with_a_test():
     assert {f"Table I, Setup {setup}" for setup in (1, 2, 3)} < first.keys()
 
 
+def test_every_row_of_the_paper_says_whether_it_is_reproduced():
+    text = PAPER_TO_CODE.read_text().partition("## The cubic")[0]
+    rows = [line.split(" | ") for line in text.splitlines() if line.startswith("| ")]
+    rows = [row for row in rows if row[0] != "| paper"]
+    assert len(rows) > 60
+    for row in rows:
+        assert row[2].startswith(("reproduced", "differs", "not testable here")), row[0]
+        assert any("tests/" in cell for cell in row), row[0]
+    named = {row[0].removeprefix("| ") for row in rows}
+    panels = {f"Figure {number} ({letter})" for number in (3, 4, 5) for letter in "abcde"}
+    assert panels | {"Remark on Theorem 2", "Algorithm 1"} < named
+
+
 def test_every_number_of_the_paper_is_on_the_page():
     page = PAPER_TO_CODE.read_text()
     mentioned = set()

@@ -69,7 +69,7 @@ def test_what_is_shown_is_what_was_found():
     assert repr(PLAN).startswith(
         f"<Plan: participation uniform, clients_per_round {clients}, local_steps {steps}, "
     )
-    assert repr(NONE) == "<Plan: infeasible (exact)>"
+    assert repr(NONE) == "<Plan: status infeasible (exact)>"
     shown = cells(PLAN._repr_html_())
     assert shown[shown.index("local_steps") + 1] == str(steps)
     assert NONE.message.split(".")[0] in NONE._repr_html_()

@@ -101,7 +101,7 @@ def _open(path: str | os.PathLike[str]) -> TextIO:
 def _failure(error: OSError, path: str | os.PathLike[str]) -> str:
     if isinstance(error, FileNotFoundError):
         return f"no such file: check the path {path}."
-    if Path(path).is_dir():
+    if isinstance(error, IsADirectoryError):
         return f"is a folder: give the path of a CSV file, not {path}."
     if isinstance(error, PermissionError):
         return f"must be readable, but its permissions forbid it: change those of {path}."

@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import math
 import re
+import reprlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from difflib import get_close_matches
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 EXIT_INFEASIBLE = 3
@@ -68,6 +70,12 @@ class InputError(FedplanError, ValueError):
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
 
+def refuse(problems: Iterable[str | InputProblem]) -> None:
+    """Raise an InputError with these problems, if there are any."""
+    if found := list(problems):
+        raise InputError(found)
+
+
 def unmet(rules: Mapping[str, bool], **values: object) -> list[str]:
     """A message for every rule that does not hold, with those of the values that it names.
 
@@ -85,8 +93,7 @@ def unmet(rules: Mapping[str, bool], **values: object) -> list[str]:
 
 def require(rules: Mapping[str, bool], **values: object) -> None:
     """Raise an InputError with every rule that does not hold."""
-    if problems := unmet(rules, **values):
-        raise InputError(problems)
+    refuse(unmet(rules, **values))
 
 
 def amount_problems(*, or_zero: bool = False, **values: float) -> list[str]:
@@ -105,6 +112,48 @@ def amount_problems(*, or_zero: bool = False, **values: float) -> list[str]:
     return unmet(rules, **values)
 
 
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """A hint at the nearest known word, if one is near.
+
+    >>> suggestion("num_client", ["num-clients", "rounds"]), suggestion("x", ["rounds"])
+    (' Did you mean num-clients?', '')
+    """
+    near = get_close_matches(word.replace("_", "-").lower(), list(known), n=1, cutoff=0.6)
+    return f" Did you mean {near[0]}?" if near else ""
+
+
+_BOUNDS = {
+    "greater_than": (">", "gt"),
+    "greater_than_equal": (">=", "ge"),
+    "less_than": ("<", "lt"),
+    "less_than_equal": ("<=", "le"),
+}
+_TYPES = {
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "finite_number": "a finite number",
+    "string_type": "a text",
+    "string_too_long": "a short text",
+}
+
+
+def wrong_value(name: str, details: Mapping[str, Any]) -> str:
+    """What pydantic found wrong with a value, in the words of the house."""
+    kind, got, context = details["type"], details["input"], details.get("ctx", {})
+    if kind in _BOUNDS:
+        sign, limit = _BOUNDS[kind]
+        shown = got if isinstance(got, float) else reprlib.repr(got)
+        return f"`{name} {sign} {context[limit]:g}` must hold, but got {name}={shown}."
+    if kind == "literal_error":
+        words = context["expected"].replace("'", "")
+        near = words.replace(" or ", ", ").split(", ") if isinstance(got, str) else ()
+        hint = suggestion(got, near) if near else ""
+        return f"{name} must be {words}, but got {reprlib.repr(got)}.{hint}"
+    wanted = _TYPES.get(kind, details["msg"])
+    return f"{name} must be {wanted}, but got {reprlib.repr(got)}."
+
+
 class Collector:
     """Runs parts of a request and gathers what is wrong with each, so that all is said at once."""
 
@@ -119,16 +168,13 @@ class Collector:
             self._problems.extend(error.problems)
             return None
 
-    def add(self, problem: str | InputProblem) -> None:
-        """Note a problem."""
-        self._problems.append(
-            InputProblem(message=problem) if isinstance(problem, str) else problem
-        )
+    def add(self, *problems: str | InputProblem) -> None:
+        """Note problems."""
+        self._problems.extend(InputError(problems).problems)
 
     def finish(self) -> None:
         """Raise everything noted, if anything was."""
-        if self._problems:
-            raise InputError(self._problems)
+        refuse(self._problems)
 
     def finished(self, value: T | None) -> T:
         """Raise everything noted, if anything was; else the part, which is there then."""

@@ -22,12 +22,16 @@ _STYLE = (
 
 
 class Shown:
-    """Something that a notebook shows as a few facts; subclasses say which."""
+    """Something that shows itself as a few facts, in a line or a table; subclasses say which."""
 
     __slots__ = ()
 
     def _facts(self) -> Iterable[tuple[str, str]]:
         raise NotImplementedError
+
+    def __repr__(self) -> str:
+        short = (fact for fact in self._facts() if fact[1] and fact[0] not in ("why", "message"))
+        return f"<{type(self).__name__}: {', '.join(map(' '.join, short))}>"
 
     def _repr_html_(self) -> str:
         return table_html(type(self).__name__, ("", ""), list(self._facts()))

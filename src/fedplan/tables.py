@@ -37,7 +37,7 @@ from fedplan.csvfile import (
     shielded,
     unshielded,
 )
-from fedplan.errors import LARGEST, SMALLEST, Collector, InputError, InputProblem
+from fedplan.errors import LARGEST, SMALLEST, Collector, InputError, InputProblem, refuse
 
 _KINDS = {
     "fleet": Kind(required=QUANTITIES, optional=("device", "count", "samples")),
@@ -49,6 +49,7 @@ _KINDS = {
         required=("round", "clients", "local_steps", "loss"), optional=("run", "learning_rate")
     ),
 }
+MOST_PILOTS = 1_000  # pairs of them are compared: some seconds
 _MOST_NAMED = 5  # lines, or pairs of losses, in one message
 
 _FleetPart = tuple[dict[str, FloatArray], list[str]]  # the numbers by column, and the devices
@@ -79,11 +80,15 @@ def read_pilots(path: str | os.PathLike[str], *, num_clients: int | None = None)
         parts = read_blocks(path, "pilots", _KINDS, partial(_pilots_part, rows))
     except InputError as error:
         problems += error.problems
-    if len(problems) < MOST_PROBLEMS:  # else the file was not read to its end
+    if len(rows) > MOST_PILOTS:
+        message = (
+            f"must have at most {MOST_PILOTS:,} pilots, but has {len(rows):,}. Leave some out."
+        )
+        problems += input_error([InputProblem(message=message)], path).problems
+    elif len(problems) < MOST_PROBLEMS:  # else the file was not read to its end
         together = islice(_problems_together(rows, num_clients), MOST_PROBLEMS)
         problems += input_error(together, path).problems
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     return list(chain.from_iterable(parts))
 
 

@@ -166,13 +166,17 @@ def span(ends: tuple[float, float], form: Callable[[float], str] = whole) -> str
     return " to ".join(map(form, ends))
 
 
-def expected(value: float | None, ends: tuple[float, float] | None) -> str:
-    """A number of rounds that is expected, and between which two it is.
+def expected(
+    value: float | None,
+    ends: tuple[float, float] | None,
+    form: Callable[[Any], str] = whole,
+) -> str:
+    """A number that is expected, of rounds by default, and between which two it is.
 
-    >>> expected(14.2, (12.0, math.inf)), expected(14.2, None)
-    ('14 (12 to never)', '14')
+    >>> expected(14.2, (12.0, math.inf)), expected(14.2, None), expected(3.5, (2.0, 5.0), in_words)
+    ('14 (12 to never)', '14', '3.5 (2 to 5)')
     """
-    return f"{whole(value)} ({span(ends)})" if ends else whole(value)
+    return f"{form(value)} ({span(ends, form)})" if ends else form(value)
 
 
 def ratio_label(ratio: float) -> str:
@@ -282,15 +286,6 @@ def in_words(value: Any, name: str = "") -> str:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return amount(value)
     return str(value)
-
-
-def interval_in_words(value: float, ends: tuple[float, float]) -> str:
-    """An estimate and its interval.
-
-    >>> interval_in_words(3.0, (2.0, float("inf")))
-    '3 (2 to inf)'
-    """
-    return f"{in_words(value)} ({span(ends, in_words)})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -133,7 +133,7 @@ def test_runs_that_all_diverge_fail_with_advice_and_are_still_printed(fedplan, t
         ("setpu1", "Did you mean setup1?"),
         ("STUDY clients-per-rond=3", "Did you mean clients-per-round?"),
         ("STUDY clients-per-round=9", "clients-per-round=9, num-clients=8"),
-        ("STUDY model=lenet5", "lenet5 learns from images"),
+        ("STUDY model=lenet5", "LeNet-5 needs images of 28 x 28"),
         ("STUDY data=nowhere.npz", "there is no 'nowhere.npz'"),
         ("STUDY file=nowhere.csv", "nowhere.csv"),
         ("STUDY rounds", "must look like key=value"),

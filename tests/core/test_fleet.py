@@ -18,7 +18,7 @@ def test_one_number_stands_for_every_device():
     assert fleet.comm_time_s.tolist() == [0.5] * 3
     assert fleet.step_energy_j.tolist() == [7.0] * 3
     assert fleet.comm_energy_j.tolist() == [0.0] * 3
-    assert len(fleet) == fleet.num_clients == 3
+    assert len(fleet) == 3
 
 
 def test_every_wrong_column_is_reported_with_its_first_wrong_entry():

@@ -10,6 +10,7 @@ from pathlib import Path
 from markdown_it import MarkdownIt
 
 ROOT = Path(__file__).parents[2]
+CHANGES = "docs/decisions/0016-what-a-change-touches.md"
 PLACES = (
     "README.md",
     "CHANGELOG.md",

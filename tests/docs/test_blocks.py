@@ -11,7 +11,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from docs.pages import BLOCKS, ROOT, Block
+from docs.pages import BLOCKS, CHANGES, ROOT, Block
 from docs.shell import Command, commands_of, unlike
 from stored_runs import save_live_study
 
@@ -45,8 +45,8 @@ def test_a_block_is_run_somewhere(block):
             assert block.page == "docs/reference/store.md"  # tests/store/test_store.py
         case "text":  # output, formulas and lists of files: nothing to type
             assert not re.search(r"^(\$|#|pip|flwr|fedplan|make|python) ", block.text, re.MULTILINE)
-        case "diff":  # tests/flower/test_examples.py
-            assert block.page == "examples/flower_app_quickstart/README.md"
+        case "diff":  # tests/flower/test_examples.py, tests/docs/test_changes.py
+            assert block.page in ("examples/flower_app_quickstart/README.md", CHANGES)
         case "{eval-rst}":  # tests/docs/test_site.py
             assert re.fullmatch(r"(\.\. auto.*\n|   :members:.*\n|\n)+", block.text)
         case _:  # in this module

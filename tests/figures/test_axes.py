@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -117,7 +119,7 @@ def test_a_short_logarithmic_axis_has_a_few_round_ticks(
 ) -> None:
     axis = fit_axis("loss", NO_UNIT, ends, log=True)
     if whole:
-        axis = count_axis("K", int(ends[0]), int(ends[1]), log=True)
+        axis = replace(count_axis("K", int(ends[0]), int(ends[1])), log=True)
     drawn = draw_print(alone(Panel(x=axis, y=axis, parts=()))).axes[0]
     ticks = [tick for tick in drawn.get_xticks() if axis.has(tick)]
     assert 3 <= len(ticks) <= 8

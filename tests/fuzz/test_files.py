@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import tempfile
 import zipfile
 from contextlib import chdir, suppress
 from pathlib import Path
@@ -12,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
-from invariant import bounded, run, tries
+from invariant import bounded, folder, run, tries
 
 from fedplan import InputError
 from fedplan.studies import read_study
@@ -50,7 +49,7 @@ def tables(columns, fixed=()):
 
 
 def in_a_folder(name, content, *words):
-    with tempfile.TemporaryDirectory() as folder, chdir(folder):
+    with folder() as where, chdir(where):
         Path(name).write_bytes(content)
         code, said = run(*words)
         assert os.listdir() == [name], "nothing is left behind"  # noqa: PTH208
@@ -61,6 +60,7 @@ def in_a_folder(name, content, *words):
 @given(tables(FLEET[:4]) | tables(FLEET))
 @example(b"step_time_s,comm_time_s,step_energy_j,comm_energy_j,count\n1,2,3,4,inf\n")
 @example(b"step_time_s,comm_time_s,step_energy_j,comm_energy_j\n1e40,1e40,1e40,1e40\n1e-40,0,0,0\n")
+@example(b"step_time_s,comm_time_s,step_energy_j,comm_energy_j\n1,1,1,1\n1,1e40,1,1")
 def test_fleets(content):
     code, said = in_a_folder("fleet.csv", content, "plan", "--fleet", "fleet.csv")
     assert code != 2 or "fleet.csv" in said, said
@@ -106,9 +106,10 @@ def studies(draw):
 @example("[training]\nrounds = " + "9" * 5000, [])
 @example('[fleet]\nfile = "a\\u0000b"', [])
 @example("", [("rounds", "[" * 2000 + "]" * 2000)])
+@example("", [("file", "[" * 3000 + "]" * 3000)])  # a name that no file system takes
 def test_studies(text, overrides):
-    with tempfile.TemporaryDirectory() as folder, bounded(), suppress(InputError):
-        path = Path(folder) / "study.toml"
+    with folder() as where, bounded(), suppress(InputError):
+        path = Path(where) / "study.toml"
         path.write_bytes(text.encode(errors="surrogatepass"))
         read_study(str(path), [f"{key}={value}" for key, value in overrides])
 
@@ -164,7 +165,7 @@ def test_arrays(members, method, flips):
     content = bytearray(file.getvalue())
     for place, value in flips:
         content[place % len(content)] = value
-    with tempfile.TemporaryDirectory() as folder, bounded(), suppress(InputError):
-        path = Path(folder) / "mine.npz"
+    with folder() as where, bounded(), suppress(InputError):
+        path = Path(where) / "mine.npz"
         path.write_bytes(content)
         read_data(path)

@@ -110,3 +110,48 @@ def test_arrays_of_clients(dtype, shape, stype, data, flips, whole):
     with bounded(), suppress(Rejected):
         found = layout.read({"w": sent})
         assert found["w"].shape == (2, 3) and found["w"].dtype == np.float32
+
+
+METRICS = ["num-examples", "fedplan-local-steps", "fedplan-train-seconds", "fedplan-joules"]
+METRICS += ["fedplan-halfway", "loss", "accuracy", "other", ""]
+SENT = st.one_of(
+    st.sampled_from([7, 7, 7, 1.0, 0, -1, 2**63 - 1, 1e300, 5e-324]),
+    st.floats(),
+    st.lists(st.floats(), max_size=3) | st.just([0.5] * 256),
+)
+
+
+@tries
+@given(
+    metrics=st.lists(st.dictionaries(st.sampled_from(METRICS), SENT), min_size=1, max_size=2),
+    like_a_client=st.booleans(),
+    wrong=st.none() | st.text(max_size=40),
+)
+def test_messages_of_clients(metrics, like_a_client, wrong):
+    flwr = pytest.importorskip("flwr.app")
+    from flwr.supercore.task_identity import TaskIdentity
+
+    from fedplan.flower.epochs import Asked
+    from fedplan.flower.replies import MAX_EXAMPLES, MAX_REASON, Layout, Rejected, ReplyChecks
+
+    TaskIdentity.run_id = TaskIdentity.node_id = TaskIdentity.task_id = 1
+    sound = dict(zip(METRICS[:4], (7, 7, 0.5, 1.0), strict=True)) if like_a_client else {}
+    model = flwr.ArrayRecord({"w": flwr.Array(np.ones((2, 3), np.float32))})
+    records = {f"m{n}": flwr.MetricRecord(sound | one) for n, one in enumerate(metrics)}
+    asked = flwr.Message(flwr.RecordDict({"model": model}), 1, "train")
+    content = flwr.RecordDict({"model": model, **records})
+    if wrong is None:
+        reply = flwr.Message(content, reply_to=asked)
+    else:
+        reply = flwr.Message(flwr.Error(0, wrong), reply_to=asked)
+    checks = ReplyChecks(Layout(model))
+    for check in (
+        lambda: checks.trained(0, reply, Asked(7), 1.0),
+        lambda: checks.evaluated(0, reply, "loss", "accuracy"),
+    ):
+        with bounded():
+            try:
+                assert 0 < check().examples <= MAX_EXAMPLES
+            except Rejected as error:
+                said = str(error)
+                assert said.isprintable() and len(said) < 4 * MAX_REASON

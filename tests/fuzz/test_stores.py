@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
-import tempfile
 from contextlib import chdir, closing
 from pathlib import Path
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from invariant import run, tries
+from invariant import folder, run, tries
 from stored_runs import EXPERIMENT, make_run
 
 from fedplan.store import Store
@@ -61,7 +60,7 @@ def every_command_answers(command):
 def test_cells(sound, which, value, command):
     path, columns = sound
     table, column = columns[which % len(columns)]
-    with tempfile.TemporaryDirectory() as folder, chdir(folder):
+    with folder() as where, chdir(where):
         shutil.copy(path, "fedplan.db")
         with closing(sqlite3.connect("fedplan.db")) as connection, connection:
             connection.execute("PRAGMA foreign_keys = OFF")
@@ -81,6 +80,6 @@ def test_bytes(sound, flips, command):
     content = bytearray(sound[0].read_bytes())
     for place, value in flips:
         content[place % len(content)] = value
-    with tempfile.TemporaryDirectory() as folder, chdir(folder):
+    with folder() as where, chdir(where):
         Path("fedplan.db").write_bytes(content)
         every_command_answers(command)

@@ -14,7 +14,7 @@ from strategies import fleets, nonnegative, positive
 
 from fedplan import Fleet
 from fedplan.participation.slowest import SlowestClient, expected_slowest, log_choose_ratio
-from fedplan.participation.uniform import mean_round_time_s, round_energy_j, round_time_s
+from fedplan.participation.uniform_sampling import mean_round_time_s, round_energy_j, round_time_s
 
 quick = settings(max_examples=60, deadline=None)
 times = st.one_of(nonnegative, st.sampled_from([0.0, 1.0, 2.0]))

@@ -147,3 +147,21 @@ def test_devices_that_stand_for_others_are_as_many_as_all(size):
     fewer = thinned(Problem(fleet=fleet)).fleet
     assert len(fewer) == size and fewer.count.size <= 8192
     assert fewer.mean("step_time_s") == pytest.approx(fleet.mean("step_time_s"), rel=1e-2)
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.3, 1.0])
+def test_the_line_of_a_grouping_is_the_cost_of_its_round(weight):
+    random = np.random.default_rng(5)
+    fleet = Fleet(
+        step_time_s=random.uniform(1, 4, 9),
+        comm_time_s=2.0,
+        step_energy_j=random.uniform(1, 2, 9),
+        comm_energy_j=random.uniform(1, 2, 9),
+    )
+    problem = Problem(fleet=fleet, objective=Objective.weighted(weight))
+    for num_groups in (1, 2, 4, 9):
+        found = Grouper(problem, 7).group(num_groups)
+        of_step, of_exchange = found.line()
+        cost = found.round_cost
+        expected = float(problem.objective.of_round(cost.time_s, cost.energy_j, cost.clients))
+        assert of_exchange + 7 * of_step == pytest.approx(expected)

@@ -21,7 +21,7 @@ from fedplan import (
 )
 from fedplan import make_plan as by_law
 from fedplan.core.objective import Objective
-from fedplan.participation.uniform import round_time_s
+from fedplan.participation.uniform_sampling import round_time_s
 from fedplan.planning.predict import predict
 
 

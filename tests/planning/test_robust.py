@@ -198,7 +198,8 @@ def test_no_gap_of_a_lattice_hides_a_regret_below_its_lower_bound():
             for last in (n, steps)
         )
         problem = Problem(fleet=case.fleet, objective=objective)
-        asked = Asked(problem, case.bounds, case.gap, case.quantile)
+        bounds = [bound.at_gap(case.gap) for bound in case.bounds]
+        asked = Asked(problem, bounds, case.quantile)
         sketch = Sketch(asked, ks, es)
         all_ks, all_es = np.arange(1, n + 1), np.arange(1, steps + 1)
         exact = round_times_s(case.fleet, all_ks, all_es)

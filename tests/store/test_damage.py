@@ -113,7 +113,7 @@ def test_the_rest_of_a_damaged_store_is_saved_bit_for_bit(store_file, fedplan):
     assert not [each for each in store_file.parent.iterdir() if each.name.startswith(".")]
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(4))
 def test_flipped_bytes_are_answered(store_file, fedplan, seed):
     draw = random.Random(seed)
     content = bytearray(store_file.read_bytes())
@@ -124,3 +124,16 @@ def test_flipped_bytes_are_answered(store_file, fedplan, seed):
         is_answered(fedplan(*words))
     salvaged = fedplan("export", "--salvage", "-o", "rescued.db")
     assert salvaged.code in (0, 1, 2) and "Traceback" not in salvaged.err
+
+
+def test_what_cannot_be_opened_is_not_tried_again_and_again(store_file, fedplan, monkeypatch):
+    """What is left of it is not asked for by those who are told that nothing is."""
+    content = bytearray(store_file.read_bytes())
+    content[100] = 0  # the kind of the page that lists the tables
+    store_file.write_bytes(content)
+    opened = []
+    connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda *a, **k: opened.append(a) or connect(*a, **k))
+    result = fedplan("list")
+    assert result.code == 1 and "Nothing in it can be read." in result.err
+    assert len(opened) <= 2

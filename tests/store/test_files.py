@@ -5,15 +5,12 @@ from __future__ import annotations
 import random
 import sqlite3
 from contextlib import closing
-from dataclasses import replace
 
 import pytest
 from stored_runs import EXPERIMENT, make_run
 
 from fedplan.errors import FedplanError, InputError
 from fedplan.store import Store, schema
-from fedplan.store.entries import canonical_json, fingerprint_of
-from fedplan.store.packing import pack_cohorts
 
 
 @pytest.mark.parametrize(
@@ -83,7 +80,13 @@ def of_another_program(path):
 def newer(path):
     Store(f"sqlite:///{path}").close()
     with closing(sqlite3.connect(path)) as connection:
-        connection.execute(f"PRAGMA user_version = {len(schema.MIGRATIONS) + 1}")
+        connection.execute(f"PRAGMA user_version = {schema.VERSION + 1}")
+
+
+def unreleased(path):
+    Store(f"sqlite:///{path}").close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA user_version = 4")
 
 
 @pytest.mark.parametrize("readonly", [False, True])
@@ -93,6 +96,7 @@ def newer(path):
         (foreign, "database of another program"),
         (of_another_program, "database of another program"),
         (newer, "written by a newer fedplan"),
+        (unreleased, "never released"),
         (lambda path: path.write_text("seed,loss\n" * 100), "not a fedplan store"),
         (lambda path: path.write_bytes(b"\0" * 5000), "not a fedplan store"),
         (lambda path: path.write_bytes(b"x"), "not a fedplan store"),
@@ -129,39 +133,21 @@ def test_a_file_with_nothing_in_it_becomes_a_store(path, url, content):
     with Store(url) as store:
         store.save_run(EXPERIMENT, make_run())
     with closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (len(schema.MIGRATIONS),)
+        assert connection.execute("PRAGMA user_version").fetchone() == (schema.VERSION,)
         assert connection.execute("PRAGMA application_id").fetchone() == (schema.APPLICATION_ID,)
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-
-
-def test_a_store_of_the_first_version_keeps_its_runs(path, url):
-    run = replace(make_run(), rounds=())
-    with closing(sqlite3.connect(path)) as connection, connection:
-        for statement in schema.MIGRATIONS[0]:
-            connection.execute(statement)
-        connection.execute("PRAGMA user_version = 1")
-        settings = (fingerprint_of(EXPERIMENT), canonical_json(EXPERIMENT))
-        connection.execute("INSERT INTO experiments VALUES (1, ?, ?, '')", settings)
-        connection.execute(
-            "INSERT INTO runs VALUES "
-            "(1, 1, 2, 5, 0, 'rounds', 0, NULL, 0.0, 0.0, '', '', '', '', '')"
-        )
-        connection.execute("INSERT INTO cohorts VALUES (1, ?)", (pack_cohorts([]),))
-    with Store(url) as store:
-        assert store.find_runs(EXPERIMENT) == [run]
-        store.save_run(EXPERIMENT, make_run())
-        assert store.find_runs(EXPERIMENT) == [make_run()]
 
 
 def test_an_older_store_is_brought_up_to_date_whole_or_not_at_all(path, url, monkeypatch):
     with Store(url) as store:
         store.save_run(EXPERIMENT, make_run())
     grow = "ALTER TABLE runs ADD COLUMN note TEXT"
-    first = schema.MIGRATIONS
-    monkeypatch.setattr(schema, "MIGRATIONS", (*first, (grow, "CREATE TABLE runs (id)")))
+    now = schema.VERSION
+    monkeypatch.setattr(schema, "VERSION", now + 1)
+    monkeypatch.setitem(schema.UPGRADES, now, (grow, "CREATE TABLE runs (id)"))
     with pytest.raises(FedplanError, match="already exists"):
         Store(url)
-    monkeypatch.setattr(schema, "MIGRATIONS", (*first, (grow,)))
+    monkeypatch.setitem(schema.UPGRADES, now, (grow,))
     before = path.read_bytes()
     with Store(url, readonly=True) as store:
         assert store.find_runs(EXPERIMENT) == [make_run()]
@@ -170,8 +156,8 @@ def test_an_older_store_is_brought_up_to_date_whole_or_not_at_all(path, url, mon
         assert store.find_runs(EXPERIMENT) == [make_run()]
         store.save_run(EXPERIMENT, make_run(seed=1))
     with closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (len(first) + 1,)
+        assert connection.execute("PRAGMA user_version").fetchone() == (now + 1,)
         assert connection.execute("SELECT note FROM runs").fetchall() == [(None,), (None,)]
-    monkeypatch.setattr(schema, "MIGRATIONS", first)
+    monkeypatch.setattr(schema, "VERSION", now)
     with pytest.raises(InputError, match="newer"):
         Store(url)

@@ -7,10 +7,11 @@ from contextlib import closing
 from dataclasses import replace
 
 import pytest
+from store_of_version_3 import STATEMENTS
 from stored_runs import EXPERIMENT, check_integrity, make_run, observe
 
 from fedplan.participation import Turns, uniform
-from fedplan.store import Store, schema
+from fedplan.store import Store
 from fedplan.store.entries import canonical_json, fingerprint_of
 from fedplan.store.packing import pack_cohorts
 
@@ -61,10 +62,8 @@ def third(path):
     """A store of version 3 with a study and three runs, one of them saved round by round."""
     runs = [without_shares(WHOLE), observed(LONG), without_shares(make_run(seed=6))]
     with closing(sqlite3.connect(path)) as connection, connection:
-        for migration in schema.MIGRATIONS[:3]:
-            for statement in migration:
-                connection.execute(statement)
-        connection.execute("PRAGMA user_version = 3")
+        for statement in STATEMENTS:
+            connection.execute(statement)
         connection.execute(
             "INSERT INTO experiments VALUES (1, ?, ?, '2026-01-31')",
             (fingerprint_of(EXPERIMENT), canonical_json(EXPERIMENT)),

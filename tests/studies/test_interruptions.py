@@ -202,6 +202,20 @@ def test_a_run_killed_at_any_moment_goes_on_where_it_was(tmp_path, undisturbed, 
     interrupt_again_and_again(words, tmp_path / "runs.db", 2, undisturbed)
 
 
+def test_a_run_that_is_suspended_and_resumed_comes_to_the_same(tmp_path, undisturbed):
+    whole, path = undisturbed(RUN), tmp_path / "runs.db"
+    process = begin(RUN, path)
+    for _ in range(2):
+        time.sleep(0.35 * whole.took_s)
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(1.0)
+        process.send_signal(signal.SIGCONT)
+    out, _ = process.communicate()
+    assert (process.returncode, json.loads(out)) == whole.answer
+    assert len(finished_runs(path)) == whole.num_runs
+    check_integrity(path)
+
+
 def test_two_runs_of_the_same_study_at_once_come_to_the_same(tmp_path, undisturbed):
     path = tmp_path / "runs.db"
     both = [begin(RUN, path) for _ in range(2)]

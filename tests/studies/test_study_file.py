@@ -115,7 +115,6 @@ step-time-s = 0.1
     ("words", "reason"),
     [
         ("clients-per-round=9", "clients-per-round=9, num-clients=8"),
-        ("model=lenet5", "lenet5 learns from images"),
         ("max-time-s=5", "max-time-s needs a [fleet]"),
         ("step-time-s=0.1", "comm-time-s is missing"),
         ("step-time-s=1 comm-time-s=0 comm-time-sd-s=1", "needs a mean above 0"),

@@ -34,8 +34,8 @@ def test_all_problems_are_said_at_once(shelf):
     )
     text = "\n".join(problems)
     for word in (
-        "energy_weight=2.0", "deadline_s=-1.0", "method: must be one of",
-        "current_clients_per_round", "colour: is not known", "max_rounds: must be a number",
+        "energy_weight=2.0", "deadline_s=-1.0", "method must be exact",
+        "current_clients_per_round", "colour is not known", "max_rounds must be a whole number",
     ):  # fmt: skip
         assert word in text, word
 
@@ -43,20 +43,20 @@ def test_all_problems_are_said_at_once(shelf):
 @pytest.mark.parametrize(
     ("state", "word"),
     [
-        ({"fleet": "drawn", "num_clients": 10**9}, "num_clients: must be from 2 to 200,000"),
-        ({"fleet": "drawn", "num_clients": 10**400}, "num_clients: must be a finite number"),
+        ({"fleet": "drawn", "num_clients": 10**9}, "`num_clients <= 200000` must hold"),
+        ({"fleet": "drawn", "num_clients": 10**400}, "`num_clients <= 200000` must hold"),
         ({"fleet": "drawn", "step_time_s": -1}, "step_time_s"),
         ({"fleet": "f" * 24}, "Upload the file again"),
         ({"pilots": "f" * 24}, "Upload the file again"),
-        ({"fleet": ["given"]}, "fleet: must be a short text"),
-        ({"energy_weight": True}, "energy_weight: must be a number"),
-        ({"max_local_steps": 2.5}, "max_local_steps: must be a whole number"),
+        ({"fleet": ["given"]}, "fleet must be a text"),
+        ({"energy_weight": True}, "energy_weight must be a number"),
+        ({"max_local_steps": 2.5}, "max_local_steps must be a whole number"),
         ({"bound": "own", "a0": 1.0}, "needs b0, c0"),
         ({"bound": "own", "a0": 1.0, "b0": 1.0, "c0": 0.0, "target_gap": 0}, "target_gap"),
         ({"bound": "own", "a0": 1.0, "b0": 0.0, "c0": 0.0}, "max_local_steps"),
         ({"method": "robust"}, "Plan from pilots"),
-        ({"participation": "turn"}, "participation: must be one of uniform, shuffled, turns"),
-        ({"bound": "none", "rounds": -1}, "rounds: must be from 1"),
+        ({"participation": "turn"}, "participation must be uniform, shuffled, turns"),
+        ({"bound": "none", "rounds": -1}, "`rounds >= 1` must hold"),
         ({"bound": "none", "saturation_low": 300}, "saturation"),
         (
             {"participation": "turns", "min_clients_per_round": 60, "max_clients_per_round": 70},

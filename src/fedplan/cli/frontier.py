@@ -34,14 +34,14 @@ def frontier(output_format: str, plot: str | None, **options: Any) -> None:
       fedplan frontier --fleet fleet.csv --ratio 3750 --deadline-s 3600 --format json
       fedplan frontier --fleet fleet.csv --participation turns
     """
-    from fedplan.cli.request import read_request
+    from fedplan.cli.question import read_question
     from fedplan.figures import frontier_figure_data
     from fedplan.planning.frontier import frontier_by_law
 
-    request = read_request(options, plot)
-    gap, relative_to = request.convergence.target_gap, request.convergence.relative_to
+    question = read_question(options, plot)
+    gap, relative_to = question.convergence.target_gap, question.convergence.relative_to
     points, complete = frontier_by_law(
-        request.problem, request.knowledge, request.participation, target_gap=gap
+        question.problem, question.knowledge, question.participation, target_gap=gap
     )
     units = f" Relative units: for {relative_to}." if relative_to else ""
     count = "1 setting is" if len(points) == 1 else f"{len(points)} settings are"
@@ -59,13 +59,13 @@ def frontier(output_format: str, plot: str | None, **options: Any) -> None:
     document = {
         "success": bool(points),
         "status": "ok" if points else "infeasible",
-        "participation": request.participation,
+        "participation": question.participation,
         "complete": complete,
         "points": [asdict(point) for point in points],
         "message": message,
     }
     code = 0 if points else EXIT_INFEASIBLE
-    print_result(output_format, document, _blocks(points, request.of_what, message), code=code)
+    print_result(output_format, document, _blocks(points, question.of_what, message), code=code)
 
 
 def _blocks(points: list[FrontierPoint], of_what: str, message: str) -> Iterator[Table | str]:

@@ -13,15 +13,11 @@ from fedplan.errors import Collector
 from fedplan.words import Table, amount
 
 if TYPE_CHECKING:
-    from fedplan.cli.request import Request
     from fedplan.convergence.histories import Learnt
     from fedplan.core.plan import Plan
+    from fedplan.web.question import Question
 
 _STEPS = (1, 2, 5, 10, 20, 50, 100, 200, 500)  # whose rounds are told
-# What `read_request` reads and this command does not ask for.
-_NOT_ASKED: dict[str, Any] = {"example": False} | dict.fromkeys(
-    ("ratio", "bound", "target_gap", "pilots_file", "participation", "saturation", "full_rounds")
-)
 
 
 @click.command()
@@ -53,7 +49,7 @@ def learn(
       fedplan learn runs.csv --fleet fleet.csv --energy-weight 0.3
       fedplan run study.toml 'saturation=[12, 47]'
     """
-    from fedplan.cli.request import read_request
+    from fedplan.cli.question import read_question
     from fedplan.convergence.histories import learn_saturation
     from fedplan.figures import learnt_figure_data
     from fedplan.tables import read_histories
@@ -62,17 +58,17 @@ def learn(
     collector.attempt(lambda: check_file(plot))
     if num_clients is not None and num_clients < 1:
         collector.add(f"--num-clients must be an integer >= 1, but got {num_clients}.")
-    request = None
+    question = None
     if options["fleet_file"] is not None:
-        request = collector.attempt(lambda: read_request({**options, **_NOT_ASKED}, None))
+        question = collector.attempt(lambda: read_question(options))
     elif any(value is not None for value in options.values()):
         collector.add("weights and prices are for devices. Give --fleet too, or leave them out.")
     histories = collector.attempt(lambda: read_histories(runs)) or []
     collector.finish()
-    if request is not None and num_clients is None:
-        num_clients = len(request.problem.fleet)
+    if question is not None and num_clients is None:
+        num_clients = len(question.problem.fleet)
     learnt = learn_saturation(histories, num_clients)
-    plan = None if request is None else _plan(request, learnt)
+    plan = None if question is None else _plan(question, learnt)
     message = _message(learnt, len(histories))
     draw(
         plot,
@@ -94,11 +90,11 @@ def learn(
     print_result(output_format, document, _blocks(learnt, plan, message))
 
 
-def _plan(request: Request, learnt: Learnt) -> Plan:
+def _plan(question: Question, learnt: Learnt) -> Plan:
     from fedplan.convergence.saturation import Saturation
     from fedplan.planning.planner import make_plan
 
-    return make_plan(request.problem, Saturation.within(*learnt.interval), participation="turns")
+    return make_plan(question.problem, Saturation.within(*learnt.interval), participation="turns")
 
 
 def _rounds(learnt: Learnt) -> list[dict[str, float]]:

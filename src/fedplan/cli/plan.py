@@ -20,11 +20,11 @@ from fedplan.errors import EXIT_INFEASIBLE
 from fedplan.words import Table, amount, in_words, table_of
 
 if TYPE_CHECKING:
-    from fedplan.cli.request import Request
     from fedplan.core.plan import Plan
     from fedplan.core.setting import Prediction
     from fedplan.figures import Figure
     from fedplan.planning.sensitivity import WhatIf
+    from fedplan.web.question import Question
 
 # What-ifs re-plan about ten times; past this many devices that would be felt.
 _MAX_DEVICES_FOR_WHAT_IFS = 10_000
@@ -62,58 +62,50 @@ def plan(output_format: str, plot: str | None, **options: Any) -> None:
       fedplan plan --fleet fleet.csv --bound a0=3750,b0=1,c0=26 --target-gap 0.5 \\
           --deadline-s 3600 --max-clients-per-round 50 --format json
     """
-    from fedplan.cli.request import read_request
+    from fedplan.cli.question import read_question
     from fedplan.convergence.saturation import Saturation
-    from fedplan.planning.planner import make_plan
     from fedplan.planning.plans import beside_turns
 
-    request = read_request(options, plot)
-    result = make_plan(
-        request.problem,
-        request.knowledge,
-        participation=request.participation,
-        target_gap=request.convergence.target_gap,
-        method=options["method"],
-        regret_quantile=options["regret_quantile"],
-    )
-    if request.participation == "uniform" and not isinstance(request.knowledge, Saturation):
+    question = read_question(options, plot)
+    result = question.plan(regret_quantile=options["regret_quantile"])
+    if question.participation == "uniform" and not isinstance(question.knowledge, Saturation):
         result = beside_turns(
-            result, request.problem, request.knowledge, target_gap=request.convergence.target_gap
+            result, question.problem, question.knowledge, target_gap=question.convergence.target_gap
         )
     only = "only plans by turns, and uniform ones with a bound, are drawn"
     why_not = only if result.success else "there is no plan to draw"
-    draw(plot, lambda: _figure(request, result), otherwise=why_not)
-    document = _as_json(request, result, _what_ifs(request, result))
+    draw(plot, lambda: _figure(question, result), otherwise=why_not)
+    document = _as_json(question, result, _what_ifs(question, result))
     code = 0 if result.success else EXIT_INFEASIBLE
-    print_result(output_format, document, _blocks(request, result, document), code=code)
+    print_result(output_format, document, _blocks(question, result, document), code=code)
 
 
-def _what_ifs(request: Request, result: Plan) -> list[WhatIf]:
+def _what_ifs(question: Question, result: Plan) -> list[WhatIf]:
     from fedplan.core.constraints import TOTALS
     from fedplan.planning.sensitivity import sensitivity
 
-    if not result.success or request.problem.fleet.count.size > _MAX_DEVICES_FOR_WHAT_IFS:
+    if not result.success or question.problem.fleet.count.size > _MAX_DEVICES_FOR_WHAT_IFS:
         return []
     if set(TOTALS) & set(result.binding):
         return []  # the limit, not the choice, is what would cost
-    return sensitivity(request.problem, request.knowledge, result)
+    return sensitivity(question.problem, question.knowledge, result)
 
 
-def _figure(request: Request, result: Plan) -> Figure | None:
+def _figure(question: Question, result: Plan) -> Figure | None:
     from fedplan.convergence.saturation import Saturation
     from fedplan.figures import plan_figure_data, plan_turns_data
 
     if result.groups:
         return plan_turns_data(result)
-    knowledge, is_uniform = request.knowledge, result.participation == "uniform"
+    knowledge, is_uniform = question.knowledge, result.participation == "uniform"
     if not result.success or not is_uniform or isinstance(knowledge, Saturation):
         return None
     return plan_figure_data(
         result,
-        request.problem,
+        question.problem,
         knowledge,
-        target_gap=request.convergence.target_gap,
-        relative=request.convergence.relative_to or "",
+        target_gap=question.convergence.target_gap,
+        relative=question.convergence.relative_to or "",
     )
 
 
@@ -126,7 +118,7 @@ def _prediction_json(prediction: Prediction | None) -> dict[str, Any]:
     return {name: prediction and getattr(prediction, name) for name in _PREDICTED}
 
 
-def _as_json(request: Request, result: Plan, what_ifs: list[WhatIf]) -> dict[str, Any]:
+def _as_json(question: Question, result: Plan, what_ifs: list[WhatIf]) -> dict[str, Any]:
     from fedplan.planning.explain import whole_message
 
     law = {"law": result.participation, "groups": [asdict(group) for group in result.groups]}
@@ -137,8 +129,8 @@ def _as_json(request: Request, result: Plan, what_ifs: list[WhatIf]) -> dict[str
         "participation": law if result.success else None,
         **_prediction_json(result.prediction),
         "cost_unit": result.unit,
-        "co2_g": _co2_g(request, result),
-        "relative_to": request.convergence.relative_to,
+        "co2_g": _co2_g(question, result),
+        "relative_to": question.convergence.relative_to,
         "certificate": result.certificate and asdict(result.certificate),
         "regret": result.regret,
         "binding": list(result.binding),
@@ -158,19 +150,19 @@ def _as_json(request: Request, result: Plan, what_ifs: list[WhatIf]) -> dict[str
             {"if" if name == "name" else name: value for name, value in asdict(case).items()}
             for case in what_ifs
         ],
-        "message": whole_message(result, request.knowledge, request.convergence.relative_to),
+        "message": whole_message(result, question.knowledge, question.convergence.relative_to),
     }
 
 
-def _co2_g(request: Request, result: Plan) -> float | None:
+def _co2_g(question: Question, result: Plan) -> float | None:
     """Grams of CO2, where the carbon intensity of the electricity was given."""
-    if request.prices is None or result.prediction is None or not request.prices.co2_g_per_kwh:
+    if question.prices is None or result.prediction is None or not question.prices.co2_g_per_kwh:
         return None
-    return request.prices.co2_g(result.prediction.energy_j)
+    return question.prices.co2_g(result.prediction.energy_j)
 
 
 def _blocks(
-    request: Request, result: Plan, document: dict[str, Any]
+    question: Question, result: Plan, document: dict[str, Any]
 ) -> Iterator[Facts | Table | str]:
     """The document as a terminal shows it."""
     from fedplan.planning.explain import group_table
@@ -178,7 +170,7 @@ def _blocks(
     if result.prediction is None:
         yield f"No feasible plan. {document['message']}"
         return
-    yield Facts(_facts(request, result, result.prediction, document))
+    yield Facts(_facts(question, result, result.prediction, document))
     if result.groups:
         yield group_table(result.groups, title="Who trains when")
     yield table_of(
@@ -192,7 +184,7 @@ def _blocks(
             "energy": "energy_j",
             "cost": "cost_ratio",
         },
-        title=f"What other settings would pay{request.of_what}",
+        title=f"What other settings would pay{question.of_what}",
     )
     if document["sensitivity"]:
         best = {"best K": "clients_per_round"} if not result.groups else {}
@@ -206,13 +198,13 @@ def _setting_of(other: dict[str, Any]) -> str:
 
 
 def _facts(
-    request: Request, result: Plan, best: Prediction, document: dict[str, Any]
+    question: Question, result: Plan, best: Prediction, document: dict[str, Any]
 ) -> Iterator[tuple[str, str]]:
-    law, clients = result.participation, len(request.problem.fleet)
+    law, clients = result.participation, len(question.problem.fleet)
     yield who_trains(law, best.clients_per_round, len(result.groups), clients)
     yield "local steps", f"[bold]{best.local_steps:,}[/]"
     for name, key in {"rounds": "rounds", "time": "time_s", "energy": "energy_j"}.items():
-        yield f"{name}{request.of_what}", in_words(document[key], key)
-    yield f"cost{request.of_what}", f"{amount(best.cost)} ({result.unit})"
+        yield f"{name}{question.of_what}", in_words(document[key], key)
+    yield f"cost{question.of_what}", f"{amount(best.cost)} ({result.unit})"
     if (co2_g := document["co2_g"]) is not None:
-        yield f"carbon{request.of_what}", f"{amount(co2_g)} g CO2"
+        yield f"carbon{question.of_what}", f"{amount(co2_g)} g CO2"

@@ -46,7 +46,7 @@ _WITH_FLEET_FROM = ("fleet_from", "study", "output", "output_format", "quiet")
     metavar="METER",
     default="auto",
     show_default=True,
-    help="auto, none, rapl, ina, battery, csv:FILE or constant:WATTS.",
+    help="auto, none, rapl, ina, battery, zeus, codecarbon, csv:FILE or constant:WATTS.",
 )
 @click.option(
     "--idle-watts", type=float, help="Power drawn anyway, taken off; without it, measured first."
@@ -126,7 +126,7 @@ def _measure(
     from fedplan.studies.task import build_local_training
 
     training = build_local_training(request.study)
-    with compiling(request.study, quiet=quiet):
+    with compiling(quiet=quiet):
         training(1)
     model_bytes = training.num_parameters * BYTES_PER_PARAMETER
     if not quiet:

@@ -56,7 +56,7 @@ def show_log(context: click.Context, _: click.Parameter, wanted: bool) -> None:
 def _bar(*columns: str, quiet: bool) -> Iterator[Progress | None]:
     """A bar on standard error; None without a terminal, with NO_COLOR, or where quiet.
 
-    columns : "bar", "bytes", "count", "elapsed", "left" or "spinner"; any other is text.
+    columns : the names of rich's columns, such as "Spinner"; any other is text.
     """
     if quiet or not sys.stderr.isatty() or "NO_COLOR" in os.environ:
         yield None
@@ -64,15 +64,8 @@ def _bar(*columns: str, quiet: bool) -> Iterator[Progress | None]:
     from rich import progress
     from rich.console import Console
 
-    kinds = {
-        "bar": progress.BarColumn,
-        "bytes": progress.DownloadColumn,
-        "count": progress.MofNCompleteColumn,
-        "elapsed": progress.TimeElapsedColumn,
-        "left": progress.TimeRemainingColumn,
-        "spinner": progress.SpinnerColumn,
-    }
-    shown = (kinds[name]() if name in kinds else progress.TextColumn(name) for name in columns)
+    kinds = {name: getattr(progress, f"{name}Column", None) for name in columns}
+    shown = (kind() if kind else progress.TextColumn(name) for name, kind in kinds.items())
     with progress.Progress(*shown, console=Console(stderr=True), transient=True) as bar:
         yield bar
 
@@ -99,12 +92,12 @@ def _count_bar(*columns: str, quiet: bool) -> Iterator[Count | None]:
 
 def byte_bar(title: str, *, quiet: bool) -> AbstractContextManager[Count | None]:
     """A bar over bytes; None where there are no bars."""
-    return _count_bar(title, "bar", "bytes", "left", quiet=quiet)
+    return _count_bar(title, "Bar", "Download", "TimeRemaining", quiet=quiet)
 
 
 def job_bar(*, quiet: bool) -> AbstractContextManager[Count | None]:
     """A bar over runs; None where there are no bars."""
-    return _count_bar("runs", "count", "bar", "left", " left", quiet=quiet)
+    return _count_bar("runs", "MofNComplete", "Bar", "TimeRemaining", " left", quiet=quiet)
 
 
 def progress_text(step: str, job: Job, record: RoundRecord, place: str = "") -> str:
@@ -131,7 +124,7 @@ def step_bar(
 
     rounds : of all runs together at most, where it is shown how many of them are done.
     """
-    with _bar("spinner", "{task.description}", "elapsed", quiet=quiet) as bar:
+    with _bar("Spinner", "{task.description}", "TimeElapsed", quiet=quiet) as bar:
         if bar is None:
             yield None
             return

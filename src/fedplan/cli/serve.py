@@ -73,8 +73,7 @@ def serve(
 
 
 def _read_shelf(store_url: str, options: dict[str, Any]) -> Shelf:
-    from fedplan.cli.request import is_nothing_given, read_request
-    from fedplan.web.question import Devices
+    from fedplan.cli.question import is_nothing_given, read_question
     from fedplan.web.shelf import Shelf
 
     Store(store_url, readonly=True).close()  # a wrong address is said now, not on the page
@@ -87,11 +86,8 @@ def _read_shelf(store_url: str, options: dict[str, Any]) -> Shelf:
         return Shelf(store_url)
     if options["fleet_file"] is None and options["pilots_file"] is not None:
         options = {**options, "example": True}  # the page asks for a fleet, or draws one
-    laws = {"participation": None, "saturation": None, "full_rounds": None}  # the page has them
-    request = read_request({**options, **laws}, None)
-    path = options["fleet_file"]
-    devices = None if path is None else Devices.of_file(path, request.problem.fleet)
-    return Shelf(store_url, devices, request.convergence)
+    question = read_question(options)
+    return Shelf(store_url, question.devices, question.convergence)
 
 
 def _listen(host: str, port: int) -> socket.socket:

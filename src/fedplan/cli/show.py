@@ -214,6 +214,11 @@ def _words(name: str, step: Any) -> Iterator[str]:
         yield f"local steps saturate at {low} to {high}, by earlier runs of the same task"
     elif name == "training":
         yield f"{step['reached']:,} of {step['of']:,} runs reached the target"
+        if step.get("status", "target") != "target":
+            yield f"ended by {step['status']}. {step['why']}".rstrip()
+    elif name.startswith("start-"):
+        known = "nothing was known" if step["known"] is None else "something was known"
+        yield f"{step['clients']:,} clients, of whose devices {known}"
     elif name == "sweep" and (best := step["best"]) is None:
         yield "no setting reached the target with every seed"
     elif name == "sweep":
@@ -221,13 +226,8 @@ def _words(name: str, step: Any) -> Iterator[str]:
             in_words(best[key], key) for key in ("cost", "rounds", "time_s", "energy_j")
         )
         yield f"{_setting(best)} cost least: {cost}, in {rounds} rounds, {time}, {energy}"
-    elif name == "profile":
-        yield f"{len(step['clients']):,} devices, by {len(step['observations']):,} observations"
     elif name == "clients":
         yield ", ".join(step)
-    elif name == "plans":
-        for begun, clients, steps in step:
-            yield f"after round {begun:,}: {clients:,} clients, {steps:,} steps"
 
 
 def _setting(values: Mapping[str, Any]) -> str:

@@ -98,6 +98,14 @@ def _written(help_: str, **default: Any) -> Callable[[Command], Command]:
     return stack(click.argument("name", metavar="NAME"), output, store_options)
 
 
+def _say(output_format: str, words: str, **document: Any) -> None:
+    """Say what was done, in words or as JSON."""
+    if output_format == "json":
+        print_json({"success": True, **document})
+    elif words:
+        click.echo(words)
+
+
 def _recall(url: str, name: str, check: Callable[[], None]) -> Recalled:
     with one_stored(url, name, check) as (store, entry):
         from fedplan.studies.stored import recall
@@ -127,8 +135,7 @@ def plot(name: str, output: str, store_url: str, output_format: str) -> None:
     from fedplan.studies.figures import recalled_figure
 
     draw(output, lambda: recalled_figure(found), otherwise="there is nothing to draw")
-    if output_format == "json":
-        print_json({"success": True, "output": output, "status": found.status})
+    _say(output_format, "", output=output, status=found.status)  # `draw` has its own words
 
 
 @click.command()
@@ -164,10 +171,8 @@ def export(
         raise click.MissingParameter(param_hint="'NAME'", param_type="argument")
     with one_stored(store_url, name, lambda: check_export(output)) as (store, entry):
         num_runs = export_runs(store, entry, output)
-    if output_format == "json":
-        print_json({"success": True, "output": output, "num_runs": num_runs})
-    else:
-        click.echo(f"Exported: {num_runs:,} runs to {output}")
+    words = f"Exported: {num_runs:,} runs to {output}"
+    _say(output_format, words, output=output, num_runs=num_runs)
 
 
 def _salvage(name: str | None, output: str, store_url: str, output_format: str) -> None:
@@ -175,11 +180,8 @@ def _salvage(name: str | None, output: str, store_url: str, output_format: str) 
         raise InputError("--salvage copies the whole store. Leave NAME out.")
     open_stored(store_url).close()
     saved = salvage(store_url, output)
-    if output_format == "json":
-        tables = {table: {"saved": good, "of": all_} for table, (good, all_) in saved.items()}
-        print_json({"success": True, "output": output, **tables})
-    else:
-        click.echo(f"Saved: {in_words(saved)} to {output}")
+    tables = {table: {"saved": good, "of": all_} for table, (good, all_) in saved.items()}
+    _say(output_format, f"Saved: {in_words(saved)} to {output}", output=output, **tables)
 
 
 @click.command()
@@ -202,7 +204,4 @@ def report(name: str, output: str, store_url: str, output_format: str) -> None:
     from fedplan.web.report import write_report
 
     write_report(found, output)
-    if output_format == "json":
-        print_json({"success": True, "output": output, "status": found.status})
-    else:
-        click.echo(f"Written: {output}")
+    _say(output_format, f"Written: {output}", output=output, status=found.status)

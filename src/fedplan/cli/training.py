@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from fedplan.studies.study import Study
 
 T = TypeVar("T")
-_COMPILING = "Compiling kernels for this machine (once, about {} s) ..."
-_COMPILE_TIMES_S = {"logistic": 10, "lenet5": 20}
+_COMPILING = "Compiling kernels for this machine (once, up to half a minute) ..."
 
 
 _RUNNER_OPTIONS = (
@@ -193,10 +192,10 @@ def compile_kernels(experiment: Experiment, *, quiet: bool) -> None:
 
     Not part of `build`: a store that cannot be written is better refused before.
     """
-    with compiling(experiment.study, quiet=quiet):
+    with compiling(quiet=quiet):
         experiment.simulator.warm_up()
 
 
-def compiling(study: Study, *, quiet: bool) -> AbstractContextManager[None]:
+def compiling(*, quiet: bool) -> AbstractContextManager[None]:
     """Say that kernels are being compiled, if the block takes a while."""
-    return notice(_COMPILING.format(_COMPILE_TIMES_S[study.task.model]), quiet=quiet)
+    return notice(_COMPILING, quiet=quiet)

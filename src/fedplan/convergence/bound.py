@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fedplan.core.fleet import FloatArray
-from fedplan.errors import SMALLEST, InputError, amount_problems
+from fedplan.errors import SMALLEST, InputError, amount_problems, refuse
 from fedplan.notebook import Shown
 from fedplan.words import in_words
 
@@ -41,8 +41,7 @@ class Bound(Shown):
             problems.append(
                 "`a0 + b0 > 0` must hold, but both are 0: all clients would need no round at all."
             )
-        if problems:
-            raise InputError(problems)
+        refuse(problems)
         for name, value in values.items():
             object.__setattr__(self, name, float(value))
 
@@ -52,14 +51,22 @@ class Bound(Shown):
     @classmethod
     def from_ratio(cls, ratio: float) -> Bound:
         """Build the paper's bound in relative units from rho = A0 / B0 alone."""
-        if problems := amount_problems(ratio=ratio, or_zero=True):
-            raise InputError(problems)
+        refuse(amount_problems(ratio=ratio, or_zero=True))
         return cls(a0=ratio, b0=1.0)
 
     @property
     def as_in_paper(self) -> Bound:
         """The same a0 and b0 with the paper's c0 = b0."""
         return Bound(a0=self.a0, b0=self.b0)
+
+    def at_gap(self, target_gap: float) -> Bound:
+        """The bound whose rounds to a gap of 1 are those of this one to another gap.
+
+        >>> Bound(a0=100.0, b0=1.0).at_gap(0.5)
+        Bound(a0=200.0, b0=2.0, c0=2.0)
+        """
+        refuse(target_gap_problems(target_gap))
+        return Bound(a0=self.a0 / target_gap, b0=self.b0 / target_gap, c0=self.c0 / target_gap)
 
     def full_rounds(self, local_steps: ArrayLike) -> FloatArray:
         """Rounds to a gap of 1 where all clients train, or every client's data comes in turn."""
@@ -110,8 +117,7 @@ def rounds_for_gap(
     >>> float(rounds_for_gap(Bound(a0=100.0, b0=1.0), 4, 10, num_clients=4, target_gap=0.5))
     40.0
     """
-    if problems := target_gap_problems(target_gap):
-        raise InputError(problems)
+    refuse(target_gap_problems(target_gap))
     steps = np.asarray(local_steps, dtype=np.float64)
     spread = drift(bound, clients_per_round, num_clients)
     return np.asarray((bound.a0 / steps + steps * spread) / target_gap)

@@ -28,9 +28,9 @@ from fedplan.convergence.pilots import Pilot, Piloted
 from fedplan.convergence.saturation import Saturation
 from fedplan.core.constraints import Constraints
 from fedplan.core.fleet import FloatArray
-from fedplan.errors import InputError
+from fedplan.errors import InputError, refuse
 from fedplan.notebook import Shown
-from fedplan.words import interval_in_words
+from fedplan.words import expected, in_words
 
 Method = Literal["joint", "pairwise"]
 Known = TypeVar("Known", bound=Bound | Saturation)
@@ -42,7 +42,7 @@ MAX_SAMPLING_RATIO = 50.0  # c0 / b0 allowed for where the pilots leave c0 open
 TRUSTED_REACH = 2  # plans go no further than this factor past the fewest clients and most steps
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Estimate(Shown):
     """A bound estimated from pilots, in units of the pilots' own descent.
 
@@ -80,17 +80,18 @@ class Estimate(Shown):
         (fewest, _), (_, most) = self.piloted
         return math.ceil(fewest / TRUSTED_REACH), most * TRUSTED_REACH
 
-    def __repr__(self) -> str:
-        shown = ", ".join(f"{name} {text}" for name, text in self._facts() if name != "message")
-        return f"<Estimate: {shown}>"
-
     def _facts(self) -> Iterator[tuple[str, str]]:
         yield "status", f"{self.status} ({self.method})"
         if self.bound is not None:
             for name, ends in self.intervals.items():
-                yield name, interval_in_words(getattr(self.bound, name), ends)
-        yield "a0 / b0", interval_in_words(self.ratio, self.ratio_interval)
+                yield name, expected(getattr(self.bound, name), ends, in_words)
+        yield "a0 / b0", expected(self.ratio, self.ratio_interval, in_words)
         yield "message", self.message
+
+    def at_gap(self, target_gap: float) -> Estimate:
+        """The same with bounds for another gap."""
+        bounds = tuple(bound.at_gap(target_gap) for bound in self.plausible)
+        return replace(self, bound=self.bound and self.bound.at_gap(target_gap), plausible=bounds)
 
     def within_reach(self, constraints: Constraints) -> Constraints:
         """These constraints and, where they leave it open, no (K, E) that the pilots say little of.
@@ -189,8 +190,7 @@ def _check(pilots: Sequence[Pilot], num_clients: int) -> None:
             "every pilot must descend between the same two losses, or their rounds cannot be "
             f"compared, but got {shown}. Read the rounds off at common losses."
         )
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
 
 
 def _paper_drift(pilot: Pilot, num_clients: int) -> float:

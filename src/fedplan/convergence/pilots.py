@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fedplan.core.fleet import MAX_CLIENTS
-from fedplan.errors import LARGEST, InputError, InputProblem
+from fedplan.errors import LARGEST, InputProblem, refuse
 
 # What the rounds, seconds and joules are of that are predicted from pilots alone.
 DESCENT = "the pilots' descent from upper_loss to lower_loss"
@@ -43,8 +43,7 @@ class Pilot:
 
     def __post_init__(self) -> None:
         problems = _problems({name: getattr(self, name) for name in _RULES})
-        if problems:
-            raise InputError(problems)
+        refuse(problems)
 
     @property
     def iterations(self) -> float:

@@ -7,7 +7,7 @@ about `saturation` of them, where half of what steps can save is saved.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from fedplan.core.fleet import FloatArray
 from fedplan.core.learning_rate import LearningRate
-from fedplan.errors import LARGEST, InputError, amount_problems
+from fedplan.errors import LARGEST, amount_problems, refuse
 
 # What drawing one client at random adds to rounds, as a multiple of those of all clients, where
 # nobody has measured it. Over the settings of `reproduction/participation.py` the median is
@@ -54,8 +54,7 @@ class Saturation:
         )
         if self.interval is not None and not 0 <= self.interval[0] <= self.interval[1] <= LARGEST:
             problems = [f"`0 <= low <= high` must hold for the saturation, got {self.interval}."]
-        if problems:
-            raise InputError(problems)
+        refuse(problems)
 
     @classmethod
     def within(cls, low: float, high: float, *, rounds: float = ROUNDS) -> Saturation:
@@ -66,6 +65,10 @@ class Saturation:
         """
         middle = math.sqrt(low * high) if low >= 0 <= high else math.nan
         return cls(rounds=rounds, saturation=middle, interval=(low, high))
+
+    def at_gap(self, target_gap: float) -> Saturation:
+        """That of a target so many times as far from the best loss: rounds are in proportion."""
+        return replace(self, rounds=self.rounds / target_gap)
 
     def full_rounds(self, local_steps: ArrayLike) -> FloatArray:
         """Rounds where all clients train, or every client's data comes round in turn."""

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedplan.core.setting import Prediction
-from fedplan.errors import InputError, amount_problems, unmet
+from fedplan.errors import InputError, amount_problems, refuse, unmet
 
 LIMIT_SLACK = 1e-12  # relative; a limit exceeded by no more than rounding is met
 MAX_STEPS = 10**9
@@ -49,8 +49,7 @@ class Constraints:
             for name, value in given.items()
             if name not in ("deadline_s", "energy_budget_j") and not isinstance(value, Integral)
         ]
-        if problems:
-            raise InputError(problems)
+        refuse(problems)
 
     @property
     def limits_totals(self) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fedplan.errors import LARGEST, SMALLEST, InputError, InputProblem, require, unmet
+from fedplan.errors import LARGEST, SMALLEST, InputError, InputProblem, refuse, require, unmet
 from fedplan.frames import make_frame
 from fedplan.notebook import table_html
 from fedplan.words import in_words
@@ -93,8 +93,7 @@ class Fleet:
         }
         arrays = _broadcast(columns)
         problems = _problems(arrays, device)
-        if problems:
-            raise InputError(problems)
+        refuse(problems)
         for name, values in arrays.items():
             owned = values.astype(np.int64 if name == "count" else np.float64)
             owned.flags.writeable = False
@@ -111,11 +110,6 @@ class Fleet:
     def __len__(self) -> int:
         """Number of devices N, counts included."""
         return self._num_clients
-
-    @property
-    def num_clients(self) -> int:
-        """Number of devices N, counts included."""
-        return len(self)
 
     @property
     def is_ungrouped(self) -> bool:
@@ -257,8 +251,7 @@ def draw_fleet(
     problems += unmet({"num_clients >= 1": num_clients >= 1}, num_clients=num_clients)
     if law not in ("normal", "lognormal"):
         problems.append(f"law must be 'normal' or 'lognormal', but got {law!r}.")
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     columns = {
         name: _draw(num_clients, *spread, law, np.random.default_rng([seed, position]))
         for position, (name, spread) in enumerate(spreads.items())
@@ -302,8 +295,7 @@ def _broadcast(columns: dict[str, ArrayLike]) -> dict[str, NDArray[np.float64]]:
             arrays[name] = np.atleast_1d(np.asarray(values, dtype=np.float64))
         except (TypeError, ValueError):
             problems.append(InputProblem(column=name, message="must be numbers."))
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     sizes = {name: array.shape for name, array in arrays.items() if array.shape != (1,)}
     if len(set(sizes.values())) > 1 or any(len(shape) != 1 for shape in sizes.values()):
         raise InputError(

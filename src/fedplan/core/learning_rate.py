@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from fedplan.errors import InputError, unmet
+from fedplan.errors import refuse, unmet
 
 Schedule = Literal["constant", "exponential", "harmonic", "step", "cosine", "list"]
 LOWEST = 0.01  # a cosine ends at this share of its first rate, so that rates stay positive
@@ -64,8 +64,7 @@ class LearningRate:
             for number, rate in enumerate(self.rates, start=1)
             if not 0 < rate < math.inf
         ]
-        if problems:
-            raise InputError(problems)
+        refuse(problems)
 
     def at(self, r: int) -> float:
         """The rate of round r + 1."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fedplan.core.fleet import Fleet, FloatArray
-from fedplan.errors import LARGEST, InputError, amount_problems
+from fedplan.errors import LARGEST, InputError, amount_problems, refuse
 from fedplan.words import JOULES_PER_KWH, SECONDS_PER_HOUR
 
 WEIGHTED = "weighted s and J"  # the unit of costs that weigh both
@@ -95,17 +95,16 @@ class Prices:
     def __post_init__(self) -> None:
         given = {name: getattr(self, name) for name in self.__slots__}
         problems = amount_problems(**given, or_zero=True)
-        costs = ("per_hour", "per_kwh", "per_client_round", "per_mb", "co2_g_per_kwh")
+        pairs = {"per_mb": "mb_per_client_round", "per_kg_co2": "co2_g_per_kwh"}
+        costs = given.keys() - {"mb_per_client_round", "per_kg_co2"}  # cost nothing by themselves
         if not problems and not any(given[name] for name in costs):
             problems.append("at least one price must be > 0. Give, say, per_hour and per_kwh.")
-        pairs = {"per_mb": "mb_per_client_round", "per_kg_co2": "co2_g_per_kwh"}
         problems += [
             f"{price}={given[price]} has nothing to multiply. Give {amount} too."
             for price, amount in pairs.items()
             if given[price] and not given[amount]
         ]
-        if problems:
-            raise InputError(problems)
+        refuse(problems)
 
     def co2_g(self, energy_j: float) -> float:
         """Grams of CO2 of this much energy."""
@@ -113,7 +112,8 @@ class Prices:
 
     def objective(self) -> Objective:
         """The rates these prices amount to."""
-        money_per_kwh = self.per_kwh + self.per_kg_co2 * self.co2_g_per_kwh / 1000.0
+        money_per_kwh = self.per_kwh
+        money_per_kwh += self.per_kg_co2 * self.co2_g_per_kwh / 1000.0
         money = Objective(
             per_second=self.per_hour / SECONDS_PER_HOUR,
             per_joule=money_per_kwh / JOULES_PER_KWH,

@@ -77,7 +77,7 @@ class Alternative:
     feasible: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Plan(Shown):
     """The answer. A plan that cannot exist has status "infeasible" and says what is attainable.
 
@@ -125,12 +125,6 @@ class Plan(Shown):
             raise InputError(f"an infeasible plan has no setting. {self.message}")
         law = self.law.whole() if isinstance(self.law, LazyLaw) else self.law
         return Setting(participation=law, local_steps=self.prediction.local_steps)
-
-    def __repr__(self) -> str:
-        if self.prediction is None:
-            return f"<Plan: infeasible ({self.method})>"
-        found = ", ".join(f"{name} {value}" for name, value in self._facts() if name != "why")
-        return f"<Plan: {found}>"
 
     def _facts(self) -> Iterator[tuple[str, str]]:
         if (found := self.prediction) is not None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from fedplan.core.course import Decision
 from fedplan.core.setting import Setting
-from fedplan.errors import InputError, unmet
+from fedplan.errors import refuse, unmet
 from fedplan.frames import make_frame
 from fedplan.notebook import Shown
 from fedplan.words import in_words
@@ -41,11 +41,7 @@ class Stop:
     max_time_s: float = math.inf
     max_energy_j: float = math.inf
 
-    def is_reached(self, loss: float) -> bool:
-        """Whether this loss is on target."""
-        return self.target_loss is not None and loss <= self.target_loss
-
-    def is_near(self, loss: float, share: float) -> bool:
+    def is_near(self, loss: float, share: float = 0.0) -> bool:
         """Whether this loss is within a share of the target, or past it."""
         if self.target_loss is None:
             return False
@@ -56,8 +52,7 @@ def check_run(setting: Setting, stop: Stop, num_clients: int) -> None:
     """Refuse what no runner can train, with every problem at once."""
     problems = setting.problems(num_clients)
     problems += unmet({"max_rounds >= 1": stop.max_rounds >= 1}, max_rounds=stop.max_rounds)
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
 
 
 class Watch:
@@ -80,7 +75,7 @@ class Watch:
 
     def arrives(self, loss: float) -> bool:
         """Whether a round of this loss ends the run at its target."""
-        self._below = self._below + 1 if self._stop.is_reached(loss) else 0
+        self._below = self._below + 1 if self._stop.is_near(loss) else 0
         return self._below >= self._stop.patience
 
 
@@ -140,7 +135,7 @@ class RoundRecord:
     reports: ClientReports | None = field(default=None, compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class RunRecord(Shown):
     """One run. `status` says what ended it; a diverged run keeps the rounds before that.
 
@@ -233,10 +228,6 @@ class RunRecord(Shown):
             for name in ("cohort", "shares")
         }
         return make_frame(columns | lists)
-
-    def __repr__(self) -> str:
-        shown = ", ".join(f"{name} {text}" for name, text in self._facts() if text)
-        return f"<RunRecord: {shown}>"
 
     def _facts(self) -> Iterator[tuple[str, str]]:
         yield "participation", self.setting.participation.law

@@ -42,23 +42,34 @@ class Window:
 
     def __init__(self) -> None:
         self._signals: deque[tuple[Signal, int]] = deque()
+        self._fewest = 1  # rounds that tell anything
 
     def __len__(self) -> int:
         return len(self._signals)
 
     def add(self, signal: Signal, local_steps: int, most: int) -> None:
-        """One more round; of more than `most` the oldest are let go."""
+        """One more round; of more than `most` the oldest are let go.
+
+        Twice as many, and no fewer, where rounds tell of all their steps, or of half of them, by
+        turns: other groups have other data, so each has to have made both.
+        """
+        is_both = bool(signal.whole.any() and signal.halfway.any())
+        self._fewest = 1 if is_both else 2 * most
         self._signals.append((signal, local_steps))
-        self.keep(most)
+        self.keep(most if is_both else 2 * most)
 
     def keep(self, most: int) -> None:
         """Let the oldest go, of more than so many."""
         while len(self._signals) > most:
             self._signals.popleft()
 
-    def saturation(self) -> float:
-        """What these rounds show, at the middle of their local steps in ratio."""
-        whole = np.sum([signal.whole for signal, _ in self._signals], axis=0)
-        halfway = np.sum([signal.halfway for signal, _ in self._signals], axis=0)
+    def saturation(self) -> float | None:
+        """What these rounds show, at the middle of their local steps in ratio; None if nothing."""
+        wholes = [signal.whole for signal, _ in self._signals if signal.whole.any()]
+        halves = [signal.halfway for signal, _ in self._signals if signal.halfway.any()]
+        if not wholes or not halves or len(self._signals) < self._fewest:
+            return None
+        whole = np.sum(wholes, axis=0) * (len(halves) / len(wholes))
+        halfway = np.sum(halves, axis=0)
         steps = np.array([steps for _, steps in self._signals], dtype=np.float64)
         return saturation_of(whole, halfway, float(np.exp(np.log(steps).mean())))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from statistics import median
 
 from fedplan.core.course import Course, Decision, Steady, Steering
 from fedplan.core.fleet import Fleet
@@ -154,7 +155,7 @@ class LiveSteering:
             self._stage -= 1
             self._learnt = self._round
             if self._stage:
-                steps = 2 * self.ask().local_steps
+                steps = 2 * round(median(one.local_steps for one in record.observations))
                 self._lengthen(min(steps, self._problem.limits.max_local_steps or steps))
             else:
                 self._settle(self._priced())

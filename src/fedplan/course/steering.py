@@ -181,8 +181,9 @@ class OnlineSteering:
             if stalled >= self._stall:  # what rounds said while the loss fell holds no longer
                 self._window.keep(max(stalled, FEW))
             saturation = self._window.saturation()
-            wanted = self._wanted_steps(saturation, round_)
-            self._set_steps(self._held_back(wanted, stalled))
+            if saturation is not None:
+                wanted = self._wanted_steps(saturation, round_)
+                self._set_steps(self._held_back(wanted, stalled))
         self._consider_giving_up(round_, last)
         if self._setting != before:
             found = Decision.of(

@@ -5,16 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from fedplan.core.fleet import FloatArray
 from fedplan.words import NO_UNIT, Unit
-
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from fedplan.core.fleet import FloatArray
 
 _LOG_FROM = 10.0  # an axis that spans more than this ratio is logarithmic
 # Other settings may widen an axis by this power of the frontier's own ratio, or by this ratio: one
@@ -118,15 +114,13 @@ def fit_axis(name: str, unit: Unit, values: Sequence[float], *, log: bool | None
     return Axis(label=_with(name, unit), unit=unit, log=log, low=low, high=high, all_zero=all_zero)
 
 
-def count_axis(label: str, low: int, high: int, *, log: bool | None = None) -> Axis:
+def count_axis(label: str, low: int, high: int) -> Axis:
     """An axis of whole numbers that ends at `low` and `high`, or around them if they are one.
-
-    log : as of `fit_axis`.
 
     >>> count_axis("local steps E", 1, 62).log
     True
     """
-    log, pad = high > _LOG_FROM * low if log is None else log, 0.5 if low == high else 0.0
+    log, pad = high > _LOG_FROM * low, 0.5 if low == high else 0.0
     return Axis(label=label, unit=NO_UNIT, log=log, low=low - pad, high=high + pad, counts=True)
 
 

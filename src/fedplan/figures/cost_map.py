@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fedplan.convergence.bound import Bound
 from fedplan.core.constraints import Constraints
+from fedplan.core.fleet import FloatArray, IntArray
+from fedplan.core.objective import Objective
+from fedplan.core.problem import Problem
 from fedplan.figures.axes import count_axis, fit_axis
+from fedplan.figures.frontier import Mark, looks
 from fedplan.figures.spec import Categories, Line, Map, Panel, Part, Shaded, scale_panel, spot
-from fedplan.figures.style import BLUE, LEVELS, Look, band_colours, looks
+from fedplan.figures.style import BLUE, LEVELS, Look, band_colours
 from fedplan.planning.steps import steps_range
 from fedplan.planning.surface import STEPS_A_DECADE, Surface, cost_surface, ladder, lattice
 from fedplan.words import NO_UNIT
-
-if TYPE_CHECKING:
-    from fedplan.convergence.bound import Bound
-    from fedplan.core.fleet import FloatArray, IntArray
-    from fedplan.core.objective import Objective
-    from fedplan.core.problem import Problem
-    from fedplan.figures.frontier import Mark
 
 _FAR = 50.0  # times the lowest cost; what costs more, or never gets there, is drawn as this
 _BELOW, _ABOVE = -0.8, 4.0  # what the next levels would be
@@ -32,9 +29,7 @@ _ALL_STEPS = 64  # up to here every E is looked at
 _A_DECADE = 24  # of E beyond, for a small fleet
 
 
-def grid_surface(
-    problem: Problem, bound: Bound, settings: Sequence[tuple[int, int]], target_gap: float = 1.0
-) -> Surface:
+def grid_surface(problem: Problem, bound: Bound, settings: Sequence[tuple[int, int]]) -> Surface:
     """Costs over the (K, E) that figures look at, these settings among them.
 
     The rest of the grid depends on the fleet and on how far E goes, not on prices, other limits or
@@ -52,7 +47,7 @@ def grid_surface(
         np.union1d(values, [setting[which] for setting in settings]).astype(np.int64)
         for which, values in enumerate((ks, es))
     )
-    return cost_surface(fleet, bound, problem.objective, ks, es, target_gap=target_gap)
+    return cost_surface(fleet, bound, problem.objective, ks, es)
 
 
 def allowed_part(

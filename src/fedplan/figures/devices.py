@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from fedplan.core.fleet import Fleet, FloatArray, IntArray
+from fedplan.core.plan import GroupCost
 from fedplan.figures.axes import bar_axis, fit_axis
 from fedplan.figures.spec import Boxes, Panel, rule
 from fedplan.figures.style import PALE, VERMILLION, group_colours
 from fedplan.words import number, quantity, time_unit
-
-if TYPE_CHECKING:
-    from fedplan.core.fleet import Fleet, FloatArray, IntArray
-    from fedplan.core.plan import GroupCost
 
 _BINS = 36
 _WIDE = 20.0  # a fleet whose times differ more than this is shown on a logarithmic axis

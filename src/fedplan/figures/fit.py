@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fedplan.convergence.bound import Bound, drift
+from fedplan.convergence.estimation import Estimate
+from fedplan.convergence.histories import History, Learnt
 from fedplan.convergence.joint_fit import CONFIDENCE
+from fedplan.convergence.pilots import Pilot
+from fedplan.core.fleet import FloatArray
 from fedplan.errors import InputError
 from fedplan.figures.axes import Axis, fit_axis
 from fedplan.figures.spec import Categories, Figure, Line, Panel, Part, Points, interval, rule, spot
 from fedplan.figures.style import BLUE, Look, series_looks
 from fedplan.words import NO_UNIT, number
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from fedplan.convergence.estimation import Estimate
-    from fedplan.convergence.histories import History, Learnt
-    from fedplan.convergence.pilots import Pilot
-    from fedplan.core.fleet import FloatArray
 
 _MOST_CURVES = 8
 _CURVE_POINTS = 80

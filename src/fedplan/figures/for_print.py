@@ -4,23 +4,32 @@ from __future__ import annotations
 
 import textwrap
 import threading
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from fedplan.figures.axes import Axis, tick_text
-from fedplan.figures.spec import STEP, Boxes, Categories, Line, Map, Part, Points, Shaded, Texts
+from fedplan.figures.spec import (
+    STEP,
+    Boxes,
+    Categories,
+    Figure,
+    Line,
+    Map,
+    Panel,
+    Part,
+    Points,
+    Shaded,
+    Texts,
+)
 from fedplan.figures.style import GREY, GRID, INK
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Paper
-
-    from fedplan.figures.spec import Figure, Panel
 
 _CHARACTERS = 13.5  # of a note or legend, that fit into an inch
 _ENTRY = 7  # characters that the marker of an entry and the air around it take

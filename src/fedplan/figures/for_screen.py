@@ -6,15 +6,12 @@ import math
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from fedplan.figures.axes import Axis
 from fedplan.figures.screen_parts import CLEAR, Trace, html_lines, notes_of, traces_of
-from fedplan.figures.spec import Categories, Line
+from fedplan.figures.spec import Categories, Figure, Line, Panel
 from fedplan.figures.style import GREY, GRID, INK
-
-if TYPE_CHECKING:
-    from fedplan.figures.axes import Axis
-    from fedplan.figures.spec import Figure, Panel
 
 _PER_INCH, _FEWER_PER_INCH = 130, 75  # pixels of height for an inch of print; among others
 _WIDE, _NARROW = 100, 75  # pixels of width, usually, for an inch of print

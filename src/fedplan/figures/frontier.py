@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from statistics import median
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedplan.convergence.pilots import DESCENT
 from fedplan.core.constraints import Constraints
+from fedplan.core.setting import Prediction
 from fedplan.errors import InputError
 from fedplan.figures.axes import Axis, fit_axis, near
 from fedplan.figures.spec import Figure, Line, Panel, Part, Points, Texts, rule, spot
-from fedplan.figures.style import BLUE, GREY, PALE, Look, looks
+from fedplan.figures.style import BLUE, BY_ROLE, GREY, OTHERS, PALE, Look
+from fedplan.planning.frontier import FrontierPoint
 from fedplan.words import energy_unit, quantity, time_unit, totals
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from fedplan.core.setting import Prediction
-    from fedplan.planning.frontier import FrontierPoint
 
 Role = Literal["chosen", "paper", "current", "other"]
 
@@ -54,6 +52,12 @@ class Mark:
     def legend(self) -> str:
         """The label with the remark: "the paper's method: K=7, E=29 (+26%)"."""
         return f"{self.label} ({self.remark})" if self.remark else self.label
+
+
+def looks(marks: Sequence[Mark]) -> list[Look]:
+    """A look for each mark."""
+    others = cycle(OTHERS)
+    return [BY_ROLE.get(mark.role) or next(others) for mark in marks]
 
 
 def frontier_figure_data(points: Sequence[FrontierPoint], *, relative: str = "") -> Figure:

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
+from fedplan.core.fleet import FloatArray
 from fedplan.errors import InputError
-from fedplan.figures.spec import NOTHING, Figure, Line
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from fedplan.core.fleet import FloatArray
-    from fedplan.figures.spec import Panel
-    from fedplan.figures.style import Look
+from fedplan.figures.spec import NOTHING, Figure, Line, Panel
+from fedplan.figures.style import Look
 
 _MARKERS = 10  # of a line with a band at most
 

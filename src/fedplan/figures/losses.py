@@ -5,10 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from fedplan.core.course import Decision
+from fedplan.core.fleet import FloatArray
+from fedplan.core.objective import Objective
+from fedplan.core.records import RoundRecord, RunRecord
 from fedplan.errors import InputError
 from fedplan.figures.axes import Axis, bar_axis, fit_axis
 from fedplan.figures.lines import known, line_with_spread, lines_figure
@@ -16,15 +20,8 @@ from fedplan.figures.spec import Figure, Line, Panel, Part, Points, interval, ru
 from fedplan.figures.style import BLUE, INK, ORANGE, PALE, VERMILLION, Look, line_looks, run_looks
 from fedplan.words import NO_UNIT, Unit, energy_unit, time_unit
 
-if TYPE_CHECKING:
-    from fedplan.core.course import Decision
-    from fedplan.core.fleet import FloatArray
-    from fedplan.core.objective import Objective
-    from fedplan.core.records import RoundRecord, RunRecord
-
-    Value = Callable[[RoundRecord], float | None]
-    Curve = tuple[FloatArray, FloatArray]
-
+Value = Callable[[RoundRecord], float | None]
+Curve = tuple[FloatArray, FloatArray]
 _MOST_POINTS = 1000  # of a line; more cannot be told apart
 _MEAN_POINTS = 400  # of a line that is a mean
 _LEAST_FOR_A_MEDIAN = 3

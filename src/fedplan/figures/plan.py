@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
+from fedplan.convergence.bound import Bound
 from fedplan.convergence.estimation import Estimate, what_is_known
 from fedplan.convergence.pilots import DESCENT
+from fedplan.core.plan import Alternative, Plan
+from fedplan.core.problem import Problem
 from fedplan.core.setting import Prediction
 from fedplan.figures.cost_map import allowed_part, cost_panels, grid_surface
 from fedplan.figures.frontier import Mark, frontier_note, frontier_panel
@@ -14,11 +16,6 @@ from fedplan.figures.spec import Figure
 from fedplan.planning.frontier import compute_frontier
 from fedplan.planning.predict import predict
 from fedplan.words import extra, totals
-
-if TYPE_CHECKING:
-    from fedplan.convergence.bound import Bound
-    from fedplan.core.plan import Alternative, Plan
-    from fedplan.core.problem import Problem
 
 PAPER = "the paper's method"  # what a plan calls that alternative
 
@@ -39,12 +36,12 @@ def plan_figure_data(
     """
     if isinstance(bound, Estimate):
         relative = relative or DESCENT
-    bound, _, limits = what_is_known(bound, problem.limits)
+    bound, _, limits = what_is_known(bound.at_gap(target_gap), problem.limits)
     problem, fleet, setting = replace(problem, limits=limits), problem.fleet, plan.setting.pair
-    chosen = predict(fleet, bound, problem.objective, *setting, target_gap=target_gap)
+    chosen = predict(fleet, bound, problem.objective, *setting)
     marks = plan_marks(plan, chosen)
-    points = compute_frontier(fleet, bound, target_gap=target_gap, constraints=limits)
-    surface = grid_surface(problem, bound, [setting], target_gap)
+    points = compute_frontier(fleet, bound, constraints=limits)
+    surface = grid_surface(problem, bound, [setting])
     frontier = frontier_panel(points, marks, relative=relative, constraints=limits)
     costs = cost_panels(allowed_part(surface, problem, bound, [setting]), marks, problem)
     return Figure(

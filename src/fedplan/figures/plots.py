@@ -7,8 +7,14 @@ figure, "matplotlib" one for print. `figure.write_html` or `figure.savefig` save
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
+from fedplan.convergence.bound import Bound
+from fedplan.convergence.estimation import Estimate
+from fedplan.convergence.pilots import Pilot
+from fedplan.core.plan import Plan
+from fedplan.core.problem import Problem
+from fedplan.core.records import RunRecord
 from fedplan.errors import InputError
 from fedplan.figures.fit import fit_figure_data
 from fedplan.figures.frontier import frontier_figure_data
@@ -17,15 +23,7 @@ from fedplan.figures.plan import plan_figure_data
 from fedplan.figures.save import draw_print, draw_screen
 from fedplan.figures.spec import Figure
 from fedplan.figures.sweep import sweep_figure_data
-
-if TYPE_CHECKING:
-    from fedplan.convergence.bound import Bound
-    from fedplan.convergence.estimation import Estimate
-    from fedplan.convergence.pilots import Pilot
-    from fedplan.core.plan import Plan
-    from fedplan.core.problem import Problem
-    from fedplan.core.records import RunRecord
-    from fedplan.planning.frontier import FrontierPoint
+from fedplan.planning.frontier import FrontierPoint
 
 Backend = Literal["plotly", "matplotlib"]
 

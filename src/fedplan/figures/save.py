@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import html
 import io
+import os
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,14 +14,11 @@ from typing import TYPE_CHECKING, Any
 from fedplan.atomic import check_target, draft_of
 from fedplan.errors import FedplanError
 from fedplan.figures.for_screen import traces_and_layout
+from fedplan.figures.spec import Figure
 from fedplan.strictjson import to_json
 
 if TYPE_CHECKING:
-    import os
-
     from matplotlib.figure import Figure as Paper
-
-    from fedplan.figures.spec import Figure
 
 SUFFIXES = (".png", ".svg", ".html")
 _DPI = 160

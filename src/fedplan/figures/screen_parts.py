@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from fedplan.core.fleet import FloatArray
 from fedplan.figures.axes import Axis
-from fedplan.figures.spec import STEP, Boxes, Line, Map, Part, Points, Shaded, Texts
+from fedplan.figures.spec import (
+    STEP,
+    Boxes,
+    Categories,
+    Line,
+    Map,
+    Panel,
+    Part,
+    Points,
+    Shaded,
+    Texts,
+)
 from fedplan.figures.style import GREY
 from fedplan.words import few_digits
-
-if TYPE_CHECKING:
-    from fedplan.core.fleet import FloatArray
-    from fedplan.figures.spec import Categories, Panel
 
 Trace = dict[str, Any]
 

@@ -6,21 +6,17 @@ drawn by rising layer; a legend explains those that have a name, in the order th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
+from fedplan.core.fleet import FloatArray
 from fedplan.figures.axes import Axis
 from fedplan.figures.style import BLUE, GREY, INK, Look
 from fedplan.words import NO_UNIT, Unit
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import ArrayLike, NDArray
-
-    from fedplan.core.fleet import FloatArray
 
 Dash = Literal["solid", "dash", "dot"]
 Side = tuple[int, int]  # steps from a place to its text: (1, 0) to the right, (0, 1) above

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from fedplan.figures.frontier import Mark
+from typing import Literal
 
 # Okabe and Ito's palette: told apart with every kind of colour vision.
 BLUE, SKY, GREEN, ORANGE = "#0072B2", "#56B4E9", "#009E73", "#E69F00"
@@ -31,7 +27,7 @@ BY_ROLE = {
     "paper": Look(colour=PURPLE, symbol="square", size=8.5),
     "current": Look(colour=GREEN, symbol="x", size=9.0, layer=7),
 }
-_OTHERS = (
+OTHERS = (
     Look(colour=ORANGE, symbol="triangle-up", size=9.0),
     Look(colour=GREEN, symbol="diamond", size=8.0),
     Look(colour=SKY, symbol="triangle-down", size=9.0),
@@ -55,18 +51,6 @@ _BANDS = (
 # Cells of a heat map, cheap to dear, and the share of the way from which on a text is white.
 HEAT = ("#F3F8E4", "#CFE5E4", "#85B4D6", "#3E78AC", "#173A5E")
 DARK_FROM = 0.6
-
-
-def looks(marks: Sequence[Mark]) -> list[Look]:
-    """A look for each mark."""
-    found, others = [], 0
-    for mark in marks:
-        if mark.role == "other":
-            found.append(_OTHERS[others % len(_OTHERS)])
-            others += 1
-        else:
-            found.append(BY_ROLE[mark.role])
-    return found
 
 
 def series_looks(clients: Iterable[int]) -> dict[int, Look]:

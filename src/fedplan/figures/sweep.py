@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from itertools import compress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from fedplan.core.fleet import FloatArray
 from fedplan.errors import InputError
 from fedplan.figures.axes import Axis
 from fedplan.figures.spec import Boxes, Categories, Figure, Panel, Part, Texts, scale_panel
 from fedplan.figures.style import DARK_FROM, HEAT, INK, VERMILLION, between
 from fedplan.words import NO_UNIT, ratio_label
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from fedplan.core.fleet import FloatArray
 
 _MOST_LABELS = 16  # values along an axis up to which there is room for numbers in the cells
 _HIGHEST = 10.0  # times the best, from which on all is equally dark
@@ -69,10 +66,8 @@ def sweep_figure_data(
         )
     ]
     if not arrived.all():
-        missed = tuple(compress(hovers, ~arrived))
-        parts.append(
-            _boxes(places[~arrived], colours="white", hatched=True, name=_NAME, hover=missed)
-        )
+        style: dict[str, Any] = {"colours": "white", "hatched": True, "name": _NAME}
+        parts.append(_boxes(places[~arrived], **style, hover=tuple(compress(hovers, ~arrived))))
     if max(len(clients), len(steps)) <= _MOST_LABELS:
         is_dark = arrived & (shades > DARK_FROM)
         texts = [
@@ -85,8 +80,7 @@ def sweep_figure_data(
             parts.append(Texts(x=x, y=y, texts=said, side=(0, 0), colour=colour, layer=2))
     if best is not None:
         frame = places[[*costs].index(best)][None]
-        style: dict[str, Any] = {"colours": "", "edge": VERMILLION, "edge_width": 2.4}
-        parts.append(_boxes(frame, _INSET, **style, layer=1))
+        parts.append(_boxes(frame, _INSET, colours="", edge=VERMILLION, edge_width=2.4, layer=1))
     panel = Panel(
         x=_values("local steps E", steps),
         y=_values("groups that take turns" if by_groups else "clients per round K", clients),

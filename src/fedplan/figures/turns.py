@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 
+from fedplan.core.fleet import FloatArray
+from fedplan.core.plan import GroupCost, Plan
 from fedplan.errors import InputError
 from fedplan.figures.axes import bar_axis
 from fedplan.figures.spec import Boxes, Categories, Figure, Line, Panel, Texts, bars
@@ -23,12 +26,6 @@ from fedplan.words import (
     seconds,
     time_unit,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from fedplan.core.fleet import FloatArray
-    from fedplan.core.plan import GroupCost, Plan
 
 MOST_ROUNDS, _FEWER_ROUNDS = 60, 24  # of the timeline, and on a phone: more cannot be told apart
 # Times the longest bar: the axis leaves room for what is written at its end.

@@ -1,7 +1,37 @@
-"""What learns: models bound to the clients' data, with compiled local training."""
+"""What learns: models bound to the clients' data, with compiled local training.
 
-from fedplan.models.learner import Learner
-from fedplan.models.lenet import LeNet5
-from fedplan.models.logistic import Logistic
+A model is imported when it is first used, for compilers take a second to import.
+"""
 
-__all__ = ["LeNet5", "Learner", "Logistic"]
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from fedplan.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from fedplan.models.learner import Learner as Learner
+    from fedplan.models.lenet import LeNet5 as LeNet5
+    from fedplan.models.logistic import Logistic as Logistic
+
+
+class Model(NamedTuple):
+    """A model that study files name: its class here, and what it is."""
+
+    learner: str
+    summary: str
+
+
+MODELS = {
+    "logistic": Model("Logistic", "regression, on any data"),
+    "lenet5": Model("LeNet5", "images of 28 x 28 pixels"),
+}
+
+__getattr__, __dir__, __all__ = lazy_names(
+    __name__,
+    {
+        "learner": "Learner",
+        "lenet": "LeNet5",
+        "logistic": "Logistic",
+    },
+)

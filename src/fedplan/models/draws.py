@@ -6,6 +6,7 @@ batteries; every local run has its own stream, so order and threads change nothi
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,17 @@ from fedplan.core.scramble import scramble as _scramble
 
 STEP = np.uint64(_STEP)
 scramble: Any = njit(inline="always")(_scramble)
+
+
+def kernel(function: Callable[..., Any]) -> Any:
+    """Compile a function that lets other threads run, and keep it on the disk where there is room.
+
+    A user without a home, of a package that they may not write to, compiles anew in every process.
+    """
+    try:
+        return njit(nogil=True, cache=True)(function)
+    except RuntimeError:  # "cannot cache function: no locator available"
+        return njit(nogil=True)(function)
 
 
 @njit(inline="always")
@@ -43,7 +55,7 @@ def draw_next(deck, j, state):
     return drawn
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def draw_batches(seed: int, round_: int, client: int, size: int, batch: int, steps: int):
     """Rows of every step's batch, shape (steps, batch): each uniform, without replacement.
 

@@ -28,6 +28,10 @@ class Learner(Protocol):
     labels: IntArray  # of every training sample, client after client
     sizes: IntArray  # samples of each client
 
+    @property
+    def num_parameters(self) -> int:
+        """Weights that clients and server send each other."""
+
     def initial(self, seed: int) -> FloatArray:
         """The weights before training, the same for the same seed."""
 

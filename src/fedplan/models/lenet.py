@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fedplan.errors import InputError
+from fedplan.errors import refuse
 from fedplan.models import lenet_kernels as layout
 from fedplan.models.convolution import SIDE
 from fedplan.models.learner import CompiledLearner, FloatArray, IntArray
@@ -107,5 +107,4 @@ def _check_data(data: FederatedData) -> None:
         problems.append(
             f"LeNet-5 tells {CLASSES} classes apart, but {data.name} has {data.num_classes}."
         )
-    if problems:
-        raise InputError(problems)
+    refuse(problems)

@@ -21,7 +21,7 @@ from fedplan.models.convolution import (
     pixel_gradient_tile,
     tap_gradient_tile,
 )
-from fedplan.models.draws import STEP, draw_next, stream
+from fedplan.models.draws import STEP, draw_next, kernel, stream
 from fedplan.models.lanes import (
     LANES,
     add,
@@ -297,7 +297,7 @@ def _step(weights, x, offsets, chosen, batch, rate, space):
     _update(c, space.inputs_3, scores, CLASSES, WIDTH_3, batch, scale, space, CLASSES)
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def train_round(
     x, labels, starts, weights, cohort, shares, steps, rate, seed, round_, batch_size, halfway
 ):
@@ -329,7 +329,7 @@ def train_round(
     weights[:] = total
 
 
-@njit(nogil=True, cache=True)
+@kernel
 def evaluate(weights, x, labels, rows):
     """Mean cross-entropy and accuracy over these rows."""
     space = _make_space(LANES)

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numba import float32, njit
 
-from fedplan.models.draws import STEP, draw_next, stream
+from fedplan.models.draws import STEP, draw_next, kernel, stream
 from fedplan.models.lanes import aligned_zeros, dot_tile, outer_tile, transpose
 from fedplan.models.learner import CompiledLearner, FloatArray, IntArray
 from fedplan.models.softmax import log_sum_exp, softmax
@@ -209,7 +209,7 @@ def _add_move(total, weights, local, own, share, used, width, lines):  # type: i
 # at every start, one that closes over another kernel.
 @cache
 def _train_round(classes: int, tile: int) -> Any:
-    @njit(nogil=True, cache=True)
+    @kernel
     def train_round(  # type: ignore[no-untyped-def]
         rows, row_starts, features, feature_starts, labels, starts, used, weights, cohort, shares,
         steps, rate, seed, round_, batch_size, halfway,
@@ -268,7 +268,7 @@ def _train_round(classes: int, tile: int) -> Any:
 
 @cache
 def _evaluate(classes: int, tile: int) -> Any:
-    @njit(nogil=True, cache=True)
+    @kernel
     def evaluate(weights, columns, features, starts, labels, used):  # type: ignore[no-untyped-def]
         """Mean cross-entropy and accuracy over all samples."""
         scores = aligned_zeros(weights.size // used * BLOCK)

@@ -96,6 +96,7 @@ class TorchLearner:
         self.sizes: IntArray = np.array([len(part) for part in parts], dtype=np.int64)
         self._starts = np.concatenate([[0], np.cumsum(self.sizes)])
         self._mine = local()
+        self.num_parameters = self.initial(0).size
         tops = [int(part.y.max()) for part in (self._train, test_samples) if part is not None]
         with one_thread():
             self._trains_at_random, self._evaluates_at_random = try_out(

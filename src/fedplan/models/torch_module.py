@@ -13,7 +13,7 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from fedplan.errors import InputError
+from fedplan.errors import InputError, refuse
 from fedplan.models.learner import FloatArray
 from fedplan.models.torch_samples import Samples
 
@@ -203,8 +203,7 @@ def _check_tensors(module: nn.Module) -> None:
             f"weights must be finite, but {infinite[0]} is not ({len(infinite):,} such). "
             "Register constants, such as a mask, with persistent=False."
         )
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
 
 
 def try_out(

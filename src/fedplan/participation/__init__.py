@@ -9,7 +9,7 @@ from fedplan.errors import InputError
 from fedplan.participation.chosen import Chosen
 from fedplan.participation.shuffled import Shuffled
 from fedplan.participation.turns import Turns
-from fedplan.participation.uniform import Uniform
+from fedplan.participation.uniform_sampling import Uniform
 from fedplan.participation.weighted import Weighted
 
 LAWS: dict[str, type[Participation]] = {

@@ -11,7 +11,7 @@ from fedplan.core.fleet import FloatArray
 from fedplan.core.problem import Problem
 from fedplan.core.setting import Cohort, Participation, RoundCost
 from fedplan.participation.draws import deal
-from fedplan.participation.uniform import clients_problems, round_energy_j, round_time_s
+from fedplan.participation.uniform_sampling import clients_problems, round_energy_j, round_time_s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,7 @@ from fedplan.core.fleet import FloatArray, IntArray
 from fedplan.core.plan import GroupCost
 from fedplan.core.problem import Problem, even_out
 from fedplan.core.setting import Cohort, Participation, RoundCost
-from fedplan.errors import InputError
+from fedplan.errors import InputError, refuse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,8 +66,7 @@ class Turns(Participation):
             problems.append("no client may be in two groups.")
         if min(members, default=0) < 0:
             problems.append(f"clients have numbers from 0 on, but got {min(members)}.")
-        if problems:
-            raise InputError(problems)
+        refuse(problems)
 
     @classmethod
     def of(cls, problem: Problem, local_steps: int, size: int) -> Turns:

@@ -10,7 +10,7 @@ import numpy as np
 from fedplan.core.fleet import FloatArray, rising_order
 from fedplan.core.problem import Problem
 from fedplan.core.setting import Cohort, Participation, RoundCost
-from fedplan.errors import InputError, unmet
+from fedplan.errors import InputError, refuse, unmet
 from fedplan.participation.draws import uniforms
 
 
@@ -103,8 +103,7 @@ class Weighted(Participation):
 
     def _check(self, samples: FloatArray) -> None:
         q = np.asarray(self.chances)
-        if problems := self.problems(samples.size):
-            raise InputError(problems)
+        refuse(self.problems(samples.size))
         if (lost := np.flatnonzero((samples > 0) & (q == 0))).size:
             raise InputError(
                 f"every client with data needs a chance > 0, but client {lost[0]} has 0 "

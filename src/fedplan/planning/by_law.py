@@ -30,38 +30,33 @@ _FEWEST, _MOST = 3, 24  # values of K, and of E, at a time
 _FURTHEST = 100  # times the E at which computing takes as long as sending: past it, no optimum
 
 
-def plan_by_law(
-    problem: Problem, convergence: Convergence, law: str, *, target_gap: float = 1.0
-) -> AnyChoice | None:
+def plan_by_law(problem: Problem, convergence: Convergence, law: str) -> AnyChoice | None:
     """The cheapest setting of a law that meets the limits; None where none does.
 
     Of uniform sampling with a bound it is the certified optimum.
     """
     if law == Turns.law:
-        return plan_turns(problem, convergence, target_gap=target_gap)
+        return plan_turns(problem, convergence)
     if law != Uniform.law or not isinstance(convergence, Bound):
-        return _plan_on_lattice(problem, convergence, LAWS[law], target_gap)
-    best = minimise(problem, convergence, target_gap=target_gap)
+        return _plan_on_lattice(problem, convergence, LAWS[law])
+    best = minimise(problem, convergence)
     if best is None:
         return None
     setting = uniform(*best.setting)
-    prediction = price_setting(problem, convergence, setting, target_gap=target_gap)
+    prediction = price_setting(problem, convergence, setting)
     # Priced anew the same setting may differ in the last digit.
     lower_bound = min(best.lower_bound, prediction.cost)
     return Choice(law=setting.participation, prediction=prediction, lower_bound=lower_bound)
 
 
-def least_by_law(
-    problem: Problem, convergence: Convergence, law: str, *, target_gap: float = 1.0
-) -> dict[str, Prediction]:
+def least_by_law(problem: Problem, convergence: Convergence, law: str) -> dict[str, Prediction]:
     """The least of each limited total that the law can reach."""
     if law == Turns.law:
-        turns = likely_turns(problem, convergence, target_gap)
-        found = [choice.prediction for choice in turns]
+        found = [choice.prediction for choice in likely_turns(problem, convergence)]
     else:
         free = replace(problem, limits=problem.limits.ranges_only())
         ks, es = _lattices(free, convergence)
-        priced = _priced(free, convergence, LAWS[law], ks, es, target_gap)
+        priced = _priced(free, convergence, LAWS[law], ks, es)
         found = [prediction for _, prediction in priced]
     return {
         name: min(found, key=attrgetter(total))
@@ -71,13 +66,13 @@ def least_by_law(
 
 
 def _plan_on_lattice(
-    problem: Problem, convergence: Convergence, law: type[Participation], target_gap: float
+    problem: Problem, convergence: Convergence, law: type[Participation]
 ) -> AnyChoice | None:
     """Two passes: a lattice of K and E in ratio, then a finer one around its best."""
     ks, es = _lattices(problem, convergence)
     best = None
     for _ in range(2):
-        priced = _priced(problem, convergence, law, ks, es, target_gap)
+        priced = _priced(problem, convergence, law, ks, es)
         best = min(priced, key=lambda one: one[1].cost, default=best)
         if best is None:
             return None
@@ -103,18 +98,13 @@ def _lattices(problem: Problem, convergence: Convergence) -> tuple[IntArray, Int
 
 
 def _priced(
-    problem: Problem,
-    convergence: Convergence,
-    law: type[Participation],
-    ks: IntArray,
-    es: IntArray,
-    target_gap: float,
+    problem: Problem, convergence: Convergence, law: type[Participation], ks: IntArray, es: IntArray
 ) -> Iterator[tuple[Setting, Prediction]]:
     """The settings that meet the limits and are stable, and what each takes."""
     for e in es.tolist():
         for k in ks.tolist():
             setting = Setting(participation=law.of(problem, e, k), local_steps=e)
-            prediction = price_setting(problem, convergence, setting, target_gap=target_gap)
+            prediction = price_setting(problem, convergence, setting)
             is_stable = setting.participation.largest_share(problem) <= _LOUDEST
             if is_stable and problem.limits.are_met_by(prediction):
                 yield setting, prediction

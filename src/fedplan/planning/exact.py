@@ -55,7 +55,7 @@ class Optimum:
     lower_bound: float
 
 
-def minimise(problem: Problem, bound: Bound, *, target_gap: float = 1.0) -> Optimum | None:
+def minimise(problem: Problem, bound: Bound) -> Optimum | None:
     """The cheapest integer (K, E) of all; None where none meets the constraints.
 
     Ranking the devices at the E that are looked at is most of the work: with a cache of
@@ -66,13 +66,13 @@ def minimise(problem: Problem, bound: Bound, *, target_gap: float = 1.0) -> Opti
     >>> best.setting, best.value == best.lower_bound
     ((1, 12), True)
     """
-    search = _Search(problem, bound, target_gap)
+    search = _Search(problem, bound)
     found = search.run()
     if found is None:
         return None
     cost, k, e = found
     proved = cost if search.discarded >= cost * (1 - PRECISION) else search.discarded
-    return Optimum(setting=(k, e), value=cost / target_gap, lower_bound=proved / target_gap)
+    return Optimum(setting=(k, e), value=cost, lower_bound=proved)
 
 
 @dataclass(slots=True)
@@ -93,12 +93,11 @@ class _Anchor:
 
 
 class _Search:
-    """The search, with every total in units of a target gap of 1."""
+    """The search."""
 
-    def __init__(self, problem: Problem, bound: Bound, target_gap: float) -> None:
+    def __init__(self, problem: Problem, bound: Bound) -> None:
         fleet, constraints = with_cache(problem.fleet), problem.limits
         self.problem, self.fleet, self.bound = problem, fleet, bound
-        self.limit_scale = target_gap * (1 + LIMIT_SLACK)
         self.steps_range = steps_range(constraints, bound)
         # Stretches of K still in play, by rising K: low[i] to high[i].
         lowest, highest = constraints.clients_range(len(fleet))
@@ -190,7 +189,7 @@ class _Search:
         self, ks: IntArray, step_s: FloatArray, comm_s: FloatArray
     ) -> Iterator[tuple[FloatArray, FloatArray, float]]:
         """Each limited total: its amount a step, a round, and the most it may come to."""
-        limits, scale = self.problem.limits, self.limit_scale
+        limits, scale = self.problem.limits, 1 + LIMIT_SLACK
         if limits.deadline_s is not None:
             yield step_s, comm_s, limits.deadline_s * scale
         if limits.energy_budget_j is not None:

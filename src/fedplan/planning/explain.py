@@ -61,6 +61,7 @@ def explain_plan(
     num_clients: int,
     *,
     given: Constraints,
+    clients_range: tuple[int, int],
     costs_nothing: bool,
     piloted: Piloted | None,
     quantile: float,
@@ -68,6 +69,7 @@ def explain_plan(
     """One paragraph: the choice, why it can be trusted, and what others would pay.
 
     given : the constraints asked for; others that bind are as far as the pilots are trusted.
+    clients_range : the smallest and the largest K among which the plan was chosen.
     """
     if plan.prediction is None:
         raise AssertionError("only a plan with a setting is explained")
@@ -76,7 +78,7 @@ def explain_plan(
         _who(plan, plan.prediction, num_clients),
         _assumed(convergence, plan.regret)
         if isinstance(convergence, Saturation)
-        else _trust(plan, quantile),
+        else _trust(plan, quantile, clients_range, num_clients),
     ]
     if costs_nothing:
         sentences.append("Every setting costs nothing by these weights, so the fastest is taken.")
@@ -153,7 +155,7 @@ def _extrapolation(prediction: Prediction, piloted: Piloted) -> str:
     )
 
 
-def _trust(plan: Plan, quantile: float) -> str:
+def _trust(plan: Plan, quantile: float, clients_range: tuple[int, int], num_clients: int) -> str:
     match plan.method:
         case "exact":
             return "Nothing cheaper meets what was asked, under this bound (proven, gap 0)."
@@ -167,9 +169,11 @@ def _trust(plan: Plan, quantile: float) -> str:
             slack = f" (no setting can get below {proof.lower_bound:.1%})" if proof.gap else ""
             if quantile < 1:
                 whichever = f"Under {quantile:.0%} of the plausible bounds"
+            low, high = clients_range
+            among = "" if (low, high) == (1, num_clients) else f" with K from {low:,} to {high:,}"
             return (
-                f"{whichever}, it costs at most {plan.regret:.1%} more than the best setting "
-                f"would{slack}."
+                f"{whichever}, it costs at most {plan.regret:.1%} more than the best setting"
+                f"{among} would{slack}."
             )
     return ""
 

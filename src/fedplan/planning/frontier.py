@@ -55,7 +55,7 @@ def compute_frontier(
 ) -> Rows[FrontierPoint]:
     """All non-dominated (K, E) by rising time, so falling energy; exact stragglers.
 
-    Complete up to some thousand devices (`is_complete`); above, a lattice of (K, E) is searched.
+    Complete up to some thousand devices ; above, a lattice of (K, E) is searched.
 
     >>> fleet = Fleet(step_time_s=[0.1, 0.11, 0.12], comm_time_s=1.0, comm_energy_j=[2.0, 3.0, 1.0])
     >>> for point in compute_frontier(fleet, Bound(a0=100.0, b0=1.0, c0=9.0)):
@@ -66,12 +66,12 @@ def compute_frontier(
     3 9 0.41
     3 10 0.76
     """
-    limits = constraints or Constraints()
-    grid = _grid(fleet, bound, limits, target_gap)
+    limits, bound = constraints or Constraints(), bound.at_gap(target_gap)
+    grid = _grid(fleet, bound, limits)
     if grid is None:
         return Rows((), FrontierPoint)
     ks, es = grid
-    surface = cost_surface(fleet, bound, Objective.weighted(0.0), ks, es, target_gap=target_gap)
+    surface = cost_surface(fleet, bound, Objective.weighted(0.0), ks, es)
     return frontier_of(surface, limits)
 
 
@@ -87,15 +87,15 @@ def frontier_by_law(
     Of uniform sampling with a bound it is `compute_frontier`; of others, the cheapest settings over
     energy weights from 0 to 1.
     """
-    convergence, _, limits = what_is_known(known, problem.limits)
+    convergence, _, limits = what_is_known(known.at_gap(target_gap), problem.limits)
     if law == "uniform" and isinstance(convergence, Bound):
         fleet = problem.fleet
-        points = compute_frontier(fleet, convergence, target_gap=target_gap, constraints=limits)
-        return points, is_complete(fleet, convergence, limits)
+        points = compute_frontier(fleet, convergence, constraints=limits)
+        return points, fits_whole(fleet, *_ranges(fleet, convergence, limits))
     found: dict[tuple[int, int], tuple[float, float]] = {}
     for weight in _weights(problem):
         asked = replace(problem, objective=Objective.weighted(weight))
-        best = plan_by_law(asked, convergence, law, target_gap=target_gap)
+        best = plan_by_law(asked, convergence, law)
         if best is not None:
             one = best.prediction
             size = one.clients_per_round or len(best.groups)
@@ -124,11 +124,6 @@ def frontier_of(surface: Surface, limits: Constraints) -> Rows[FrontierPoint]:
     return _non_dominated(clients, steps, *totals, groups=False)
 
 
-def is_complete(fleet: Fleet, bound: Bound, constraints: Constraints | None = None) -> bool:
-    """Whether `compute_frontier` looks at every (K, E) of this problem, or at a lattice of them."""
-    return fits_whole(fleet, *_ranges(fleet, bound, constraints or Constraints()))
-
-
 def _ranges(
     fleet: Fleet, bound: Bound, limits: Constraints
 ) -> tuple[tuple[int, int], tuple[int, int]]:
@@ -152,9 +147,7 @@ def _ranges(
     return (low_k, high_k), (low_e, high_e)
 
 
-def _grid(
-    fleet: Fleet, bound: Bound, limits: Constraints, target_gap: float
-) -> tuple[IntArray, IntArray] | None:
+def _grid(fleet: Fleet, bound: Bound, limits: Constraints) -> tuple[IntArray, IntArray] | None:
     """The K and the E to look at; None where nothing meets the limits."""
     (low_k, high_k), (low_e, high_e) = ranges = _ranges(fleet, bound, limits)
     if fits_whole(fleet, *ranges):
@@ -164,7 +157,7 @@ def _grid(
     # Both ends of the frontier, so that limits between two lattice points are not missed.
     for weight in (0.0, 1.0):
         asked = Problem(fleet=fleet, objective=Objective.weighted(weight), limits=limits)
-        end = minimise(asked, bound, target_gap=target_gap)
+        end = minimise(asked, bound)
         if end is None:
             return None
         ks, es = np.union1d(ks, end.setting[0]), np.union1d(es, end.setting[1])

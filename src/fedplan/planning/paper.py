@@ -7,14 +7,13 @@ own, so that the paper can be reproduced and compared with.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 from fedplan.convergence.bound import Bound, drift
 from fedplan.core.fleet import Fleet
 from fedplan.core.objective import Objective
 from fedplan.core.problem import Problem
 from fedplan.planning.predict import predict
-from fedplan.planning.steps import cost_line, optimal_steps
+from fedplan.planning.steps import cost_line, optimal_steps, steps_range
 
 _TOLERANCE = 1e-9  # the paper's epsilon_0, on (K, E)
 _MAX_SWEEPS = 10_000
@@ -59,55 +58,37 @@ def closed_form_steps(
     return float(optimal_steps(*line, bound.a0, spread))
 
 
-def solve_paper(
-    fleet: Fleet,
-    bound: Bound,
-    objective: Objective,
-    *,
-    clients_range: tuple[int, int],
-    steps_range: tuple[int, int],
-) -> tuple[int, int]:
-    """(K, E) by Algorithm 2, lines 5-13, within the given ranges.
+def solve_paper(problem: Problem, bound: Bound) -> tuple[int, int]:
+    """(K, E) by Algorithm 2, lines 5-13, within the problem's ranges of K and E.
 
     P3 is a sum of products of powers of K and E (for N > 1), so it is convex in (log K, log E) and
     the search ends in its global minimum wherever it starts. Beside the paper's four roundings, E
     is solved again at each rounded K: rounding K from 1.4 to 2 can leave E half a percent off.
     """
-    paper_bound = bound.as_in_paper
+    fleet, objective, bound = problem.fleet, problem.objective, bound.as_in_paper
+    fewest, most = problem.limits.clients_range(len(fleet))
+    shortest, longest = steps_range(problem.limits, bound)
 
     def steps_at(clients: float) -> float:
-        return _project(closed_form_steps(fleet, paper_bound, objective, clients), steps_range)
+        real = closed_form_steps(fleet, bound, objective, clients)
+        return min(max(real, shortest), longest)
 
-    def clients_at(steps: float) -> float:
-        return _project(closed_form_clients(fleet, paper_bound, objective, steps), clients_range)
-
-    candidates: set[tuple[int, int]] = set()
-    real_k, real_e = _alternate(clients_at, steps_at, float(clients_range[1]))
-    for k in (math.floor(real_k), math.ceil(real_k)):
-        for e in (real_e, steps_at(k)):
-            candidates |= {(k, math.floor(e)), (k, math.ceil(e))}
+    k, e = float(most), steps_at(most)
+    for _ in range(_MAX_SWEEPS):  # until neither K nor E moves
+        before = k, e
+        k = min(max(closed_form_clients(fleet, bound, objective, e), fewest), most)
+        e = steps_at(k)
+        if math.dist(before, (k, e)) <= _TOLERANCE:
+            break
+    candidates = {
+        (whole_k, whole_e)
+        for whole_k in (math.floor(k), math.ceil(k))
+        for real_e in (e, steps_at(whole_k))
+        for whole_e in (math.floor(real_e), math.ceil(real_e))
+    }
 
     def p3(setting: tuple[int, int]) -> tuple[float, int, int]:
-        priced = predict(fleet, paper_bound, objective, *setting, exact_stragglers=False)
+        priced = predict(fleet, bound, objective, *setting, exact_stragglers=False)
         return priced.cost, *setting
 
     return min(candidates, key=p3)
-
-
-def _alternate(
-    clients_at: Callable[[float], float], steps_at: Callable[[float], float], k: float
-) -> tuple[float, float]:
-    """Alternate convex search from K until neither K nor E moves."""
-    e = steps_at(k)
-    for _ in range(_MAX_SWEEPS):
-        next_k = clients_at(e)
-        next_e = steps_at(next_k)
-        moved = math.hypot(next_k - k, next_e - e)
-        k, e = next_k, next_e
-        if moved <= _TOLERANCE:
-            break
-    return k, e
-
-
-def _project(value: float, limits: tuple[int, int]) -> float:
-    return min(max(value, limits[0]), limits[1])

@@ -17,7 +17,7 @@ from fedplan.core.objective import Objective
 from fedplan.core.plan import METHODS, Certificate, Method, Plan
 from fedplan.core.problem import Problem
 from fedplan.core.setting import Prediction
-from fedplan.errors import InputError, unmet
+from fedplan.errors import refuse, unmet
 from fedplan.participation import LAWS, uniform
 from fedplan.planning.exact import Optimum
 from fedplan.planning.paper import solve_paper
@@ -66,12 +66,12 @@ def make_plan(
         problems += method_problems(
             method, limits, robust_possible=bool(plausible), regret_quantile=regret_quantile
         )
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
+    truth, plausible = truth.at_gap(target_gap), [each.at_gap(target_gap) for each in plausible]
     if law != "uniform" or not isinstance(truth, Bound):
-        return Case(problem, truth, law, target_gap).plan()
+        return Case(problem, truth, law).plan()
     piloted = known.piloted if isinstance(known, Estimate) else None
-    asked = SamplingCase(problem, truth, law, target_gap, limits=limits, piloted=piloted)
+    asked = SamplingCase(problem, truth, law, limits=limits, piloted=piloted)
     match method or ("robust" if plausible else "exact"):
         case "paper":
             return asked.paper_plan()
@@ -129,13 +129,14 @@ class SamplingCase(Case[Bound]):
 
     def paper_plan(self) -> Plan:
         """The plan of the paper's Algorithm 2, by its own model."""
-        setting = self._paper_setting()
+        # Algorithm 2 knows no limit of what was piloted: K = 1 is a plan of it.
+        limits = replace(self.limits, min_clients_per_round=self.given.min_clients_per_round)
+        setting = solve_paper(replace(self.searched, limits=limits), self.convergence)
         prediction = predict(
             self.problem.fleet,
             self.convergence.as_in_paper,
             self.problem.objective,
             *setting,
-            target_gap=self.target_gap,
             exact_stragglers=False,
         )
         certificate = Certificate(objective="p3", lower_bound=None, gap=None)
@@ -153,13 +154,11 @@ class SamplingCase(Case[Bound]):
 
         def choose(limits: Constraints) -> Optimum | None:
             asked = replace(self.searched, limits=limits)
-            return minimise_regret(asked, plausible, target_gap=self.target_gap, quantile=quantile)
+            return minimise_regret(asked, plausible, quantile=quantile)
 
         found = choose(self.limits)
         if found is None:
-            least = least_totals(
-                self.problem, plausible, target_gap=self.target_gap, quantile=quantile
-            )
+            least = least_totals(self.problem, plausible, quantile=quantile)
             return self._infeasible("robust", least)
         prediction = self.price(uniform(*found.setting))
         held = tuple(
@@ -193,7 +192,7 @@ class SamplingCase(Case[Bound]):
 
     def _others(self, method: Method, planned: Prediction) -> Mapping[str, Prediction]:  # noqa: ARG002
         """The paper's own choice, and the usual guesses, with exact stragglers."""
-        settings = {"the paper's method": uniform(*self._paper_setting())}
+        settings = {"the paper's method": uniform(*solve_paper(self.searched, self.convergence))}
         if method != "exact" and (optimum := self.best(self.searched)):
             settings["exact optimum"] = uniform(*optimum.prediction.pair)
         endless = self.convergence.fewest_rounds_steps() > MAX_STEPS
@@ -204,15 +203,6 @@ class SamplingCase(Case[Bound]):
             "all clients, fewest rounds": uniform(*self._fewest_rounds(free)),
         }
         return {name: self.price(setting) for name, setting in settings.items()}
-
-    def _paper_setting(self) -> tuple[int, int]:
-        return solve_paper(
-            self.searched.fleet,
-            self.convergence,
-            self.searched.objective,
-            clients_range=self.limits.clients_range(self.num_clients),
-            steps_range=steps_range(self.limits, self.convergence),
-        )
 
     def _fewest_rounds(self, limits: Constraints) -> tuple[int, int]:
         """The (K, E) that needs the fewest rounds within these ranges: the most clients, and E."""

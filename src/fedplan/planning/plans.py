@@ -46,10 +46,10 @@ def beside_turns(
 
     Not part of the plan itself: finding groups takes ten times as long.
     """
-    bound, _, _ = what_is_known(known, problem.limits)
+    bound, _, _ = what_is_known(known.at_gap(target_gap), problem.limits)
     if plan.prediction is None or not plan.prediction.cost or not group_sizes_fit(problem):
         return plan
-    turns = plan_by_law(problem, bound, Turns.law, target_gap=target_gap)
+    turns = plan_by_law(problem, bound, Turns.law)
     if turns is None:
         return plan
     ratio = turns.prediction.cost / plan.prediction.cost
@@ -69,7 +69,6 @@ class Case(Generic[Known]):
         problem: Problem,
         convergence: Known,
         law: str,
-        target_gap: float,
         *,
         limits: Constraints | None = None,
         piloted: Piloted | None = None,
@@ -78,7 +77,7 @@ class Case(Generic[Known]):
         fleet = with_cache(problem.fleet)  # every question of a plan ranks the same devices
         self.limits = limits or problem.limits
         self.problem = replace(problem, fleet=fleet, limits=self.limits)
-        self.convergence, self.law, self.target_gap = convergence, law, target_gap
+        self.convergence, self.law = convergence, law
         self.piloted, self.num_clients = piloted, len(fleet)
         # Where every setting costs nothing the quickest is the useful one.
         self.costs_nothing = costs_nothing(fleet, problem.objective)
@@ -118,13 +117,11 @@ class Case(Generic[Known]):
         self, problem: Problem, convergence: Convergence | None = None, law: str | None = None
     ) -> AnyChoice | None:
         """The cheapest setting of the law within the limits; None where none is."""
-        known, law = convergence or self.convergence, law or self.law
-        return plan_by_law(problem, known, law, target_gap=self.target_gap)
+        return plan_by_law(problem, convergence or self.convergence, law or self.law)
 
     def price(self, setting: Setting) -> Prediction:
         """What training with a setting is expected to take."""
-        found = price_setting(self.rough, self.convergence, setting, target_gap=self.target_gap)
-        return self._billed(found)
+        return self._billed(price_setting(self.rough, self.convergence, setting))
 
     def _billed(self, prediction: Prediction) -> Prediction:
         return replace(prediction, cost=0.0) if self.costs_nothing else prediction
@@ -152,6 +149,7 @@ class Case(Generic[Known]):
             self.convergence,
             self.num_clients,
             given=self.given,
+            clients_range=self.limits.clients_range(self.num_clients),
             costs_nothing=self.costs_nothing,
             piloted=self.piloted,
             quantile=quantile,
@@ -170,7 +168,7 @@ class Case(Generic[Known]):
 
     def _least_totals(self) -> dict[str, Prediction]:
         """The least of each limited total, whatever the other limits say."""
-        return least_by_law(self.problem, self.convergence, self.law, target_gap=self.target_gap)
+        return least_by_law(self.problem, self.convergence, self.law)
 
     def _regret(self, planned: Prediction) -> float | None:
         """What the plan can cost above the best, at either end of the saturation's interval."""

@@ -11,7 +11,7 @@ from fedplan.convergence.bound import Bound, drift
 from fedplan.core.fleet import FloatArray, IntArray
 from fedplan.core.problem import Problem
 from fedplan.participation.rankings import round_times_s, step_and_comm_s
-from fedplan.participation.uniform import round_energy_j
+from fedplan.participation.uniform_sampling import round_energy_j
 
 
 def upper_quantile(values: FloatArray, quantile: float) -> FloatArray:
@@ -26,7 +26,6 @@ class Case:
 
     problem: Problem
     bounds: Sequence[Bound]
-    target_gap: float
     quantile: float
 
     def rounds(self, ks: IntArray, es: IntArray) -> FloatArray:
@@ -34,7 +33,7 @@ class Case:
         a0 = np.array([bound.a0 for bound in self.bounds])[:, np.newaxis, np.newaxis]
         num_clients = len(self.problem.fleet)
         drifts = np.stack([drift(bound, ks, num_clients) for bound in self.bounds])
-        return np.asarray((a0 / es + drifts[:, :, np.newaxis] * es) / self.target_gap)
+        return np.asarray(a0 / es + drifts[:, :, np.newaxis] * es)
 
     def cost_of_round(self, ks: IntArray, es: IntArray, seconds: FloatArray) -> FloatArray:
         """What a round of this many seconds costs; K x E."""
@@ -110,5 +109,5 @@ class Sketch:
             bound.a0 * falling + spread[:, np.newaxis] * rising
             for bound, spread in zip(case.bounds, drifts, strict=True)
         ]
-        ratios = np.stack(costs) / (case.target_gap * optima[:, None, None])
+        ratios = np.stack(costs) / optima[:, None, None]
         return max(0.0, float(upper_quantile(ratios, case.quantile).min()) - 1.0)

@@ -20,7 +20,7 @@ from fedplan.core.problem import Problem
 from fedplan.core.setting import Prediction
 from fedplan.participation import uniform
 from fedplan.participation.rankings import round_times_s, with_cache
-from fedplan.participation.uniform import round_energy_j
+from fedplan.participation.uniform_sampling import round_energy_j
 from fedplan.planning.exact import Optimum, minimise
 from fedplan.planning.predict import price_setting
 from fedplan.planning.regret import Case, Sketch, Table, upper_quantile
@@ -39,7 +39,7 @@ _SKETCHED = 128  # of K and of E, where times are not exact but bounded from bel
 
 
 def minimise_regret(
-    problem: Problem, bounds: Sequence[Bound], *, target_gap: float = 1.0, quantile: float = 1.0
+    problem: Problem, bounds: Sequence[Bound], *, quantile: float = 1.0
 ) -> Optimum | None:
     """The (K, E) whose `quantile` of regrets over `bounds` is smallest; 1 is the worst case.
 
@@ -47,7 +47,7 @@ def minimise_regret(
     Up to some thousand devices every (K, E) is looked at; above, lattices that close in on the
     best, and `lower_bound` says how much they can have missed.
     """
-    case, k_range, e_range = _asked(problem, bounds, target_gap, quantile)
+    case, k_range, e_range = _asked(problem, bounds, quantile)
     fleet = case.problem.fleet
     if not fits_whole(fleet, k_range, e_range):
         return _minimise_on_lattices(case, k_range, e_range)
@@ -61,12 +61,12 @@ def minimise_regret(
 
 
 def _asked(
-    problem: Problem, bounds: Sequence[Bound], target_gap: float, quantile: float
+    problem: Problem, bounds: Sequence[Bound], quantile: float
 ) -> tuple[Case, tuple[int, int], tuple[int, int]]:
     """The case, and its ranges of K and E."""
     problem = replace(problem, fleet=with_cache(problem.fleet))
     return (
-        Case(problem, bounds, target_gap, quantile),
+        Case(problem, bounds, quantile),
         problem.limits.clients_range(len(problem.fleet)),
         steps_range(problem.limits, *bounds),
     )
@@ -78,7 +78,7 @@ def _minimise_on_lattices(
     fleet, limited = case.problem.fleet, case.problem.limits.limits_totals
     # The optimum under each bound on its own, and what every bound allows.
     likely = (*case.bounds, _hardest(case.bounds)) if limited else case.bounds
-    solved = [minimise(case.problem, bound, target_gap=case.target_gap) for bound in likely]
+    solved = [minimise(case.problem, bound) for bound in likely]
     size = affordable_lattice(fleet.count.size)
     ks, es = lattice(*k_range, size), ladder(*e_range, STEPS_A_DECADE)
     if limited:
@@ -127,14 +127,14 @@ def _near_optima(sketch: Sketch, ks: IntArray, es: IntArray) -> Table:
 
 
 def least_totals(
-    problem: Problem, bounds: Sequence[Bound], *, target_gap: float = 1.0, quantile: float = 1.0
+    problem: Problem, bounds: Sequence[Bound], *, quantile: float = 1.0
 ) -> dict[str, Prediction]:
     """Where each limited total is least, by the worst of this share of the bounds.
 
     Looked for on lattices that close in on it where the fleet is large: a little less may be
     attainable there.
     """
-    case, k_range, e_range = _asked(problem, bounds, target_gap, quantile)
+    case, k_range, e_range = _asked(problem, bounds, quantile)
     problem = case.problem
     whole = fits_whole(problem.fleet, k_range, e_range)
     size = affordable_lattice(problem.fleet.count.size) * (4 if whole else 1)
@@ -151,7 +151,7 @@ def least_totals(
         _, (k, e) = _close_in(lattice(*k_range, size), first_es, size, total)
         rounds = case.rounds(np.array([k]), np.array([e]))
         worst = bounds[int(np.argmin(np.abs(rounds - upper_quantile(rounds, quantile))))]
-        least[name] = price_setting(problem, worst, uniform(k, e), target_gap=target_gap)
+        least[name] = price_setting(problem, worst, uniform(k, e))
     return least
 
 

@@ -67,18 +67,13 @@ def clock(rate: LearningRate) -> tuple[FloatArray, FloatArray]:
 
 
 def expected_rounds(
-    convergence: Convergence,
-    problem: Problem,
-    participation: Participation,
-    local_steps: int,
-    *,
-    target_gap: float = 1.0,
+    convergence: Convergence, problem: Problem, participation: Participation, local_steps: int
 ) -> float:
     """Rounds to the target by any law: those of all clients, the law's noise, and its cycle."""
-    full = float(convergence.full_rounds(local_steps)) / target_gap
+    full = float(convergence.full_rounds(local_steps))
     if participation.averaged > 1:
         return rounds_of_turns(full, participation.averaged, problem.learning_rate)
-    noise = float(convergence.sampling_rounds(local_steps)) / target_gap
+    noise = float(convergence.sampling_rounds(local_steps))
     return full + noise * participation.sampling_variance(problem)
 
 

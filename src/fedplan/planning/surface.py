@@ -14,7 +14,7 @@ from fedplan.core.objective import Objective
 from fedplan.errors import InputError
 from fedplan.frames import make_frame
 from fedplan.participation.rankings import round_times_s
-from fedplan.participation.uniform import round_energy_j
+from fedplan.participation.uniform_sampling import round_energy_j
 
 _MAX_PAIRS = 1e6  # (K, E) pairs of a complete grid, whatever the fleet
 _MAX_STEPS = 4096  # values of E of a complete grid: past them one step more changes little

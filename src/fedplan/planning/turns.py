@@ -51,11 +51,6 @@ class Choice(Generic[Law]):
         return tuple(getattr(self.law, "rows", ()))
 
 
-def _full_rounds(convergence: Convergence, local_steps: int, target_gap: float) -> float:
-    """Rounds of all clients with this many local steps."""
-    return float(convergence.full_rounds(local_steps)) / target_gap
-
-
 def choose_groups(problem: Problem, local_steps: int, rounds: float) -> Grouping:
     """The number of groups that trains at the lowest cost, where all clients need these rounds.
 
@@ -127,16 +122,14 @@ def _most_turns(rate: LearningRate | None) -> int:
     return int(ends[np.searchsorted(done, done[-1] / 2)])
 
 
-def plan_turns(
-    problem: Problem, convergence: Convergence, *, target_gap: float = 1.0
-) -> Choice[Grouping] | None:
+def plan_turns(problem: Problem, convergence: Convergence) -> Choice[Grouping] | None:
     """The cheapest groups and local steps; None where nothing meets the limits."""
-    chosen = _unlimited(problem, convergence, target_gap)
+    chosen = _unlimited(problem, convergence)
     if problem.limits.are_met_by(chosen.prediction):
         return chosen
     allowed = [
         choice
-        for choice in likely_turns(problem, convergence, target_gap)
+        for choice in likely_turns(problem, convergence)
         if problem.limits.are_met_by(choice.prediction)
     ]
     return min(allowed, key=lambda choice: choice.prediction.cost, default=None)
@@ -150,7 +143,7 @@ def turns_steps_range(limits: Constraints, convergence: Convergence) -> tuple[in
     return lowest, max(lowest, limits.max_local_steps or MAX_STEPS)
 
 
-def _unlimited(problem: Problem, convergence: Convergence, target_gap: float) -> Choice[Grouping]:
+def _unlimited(problem: Problem, convergence: Convergence) -> Choice[Grouping]:
     """The cheapest choice, limits on totals aside: steps and groups by turns, until they stay."""
     low, high = turns_steps_range(problem.limits, convergence)
     whole, problem = problem, thinned(problem)
@@ -161,12 +154,12 @@ def _unlimited(problem: Problem, convergence: Convergence, target_gap: float) ->
     for _ in range(_REPEATS):
         if steps in seen:
             break
-        rounds = _full_rounds(convergence, steps, target_gap)
+        rounds = float(convergence.full_rounds(steps))
         grouping = _cheapest(problem, steps, rounds)
         seen[steps] = _training_cost(grouping, rounds), grouping
         steps = _best_steps(convergence, *grouping.line(), low, high)
     steps = min(seen, key=lambda tried: seen[tried][0])
-    grouping, rounds = seen[steps][1], _full_rounds(convergence, steps, target_gap)
+    grouping, rounds = seen[steps][1], float(convergence.full_rounds(steps))
     if whole is not problem:
         number = len(grouping.visits)
         grouping = Grouper(whole, steps).group(number) or _cheapest(whole, steps, rounds)
@@ -201,7 +194,7 @@ def _best_steps(
             best_integer_steps(per_step, per_round, convergence.a0, convergence.b0, low, high)
         )
     wanted = convergence.best_steps(per_step, per_round)
-    if wanted > MAX_STEPS and high == MAX_STEPS:
+    if wanted == math.inf and high == MAX_STEPS:
         raise InputError(
             "local steps cost nothing by these weights, so that more of them help without end. "
             "Give max_local_steps."
@@ -213,16 +206,14 @@ def _best_steps(
     )
 
 
-def likely_turns(
-    problem: Problem, convergence: Convergence, target_gap: float
-) -> Iterator[Choice[Grouping]]:
+def likely_turns(problem: Problem, convergence: Convergence) -> Iterator[Choice[Grouping]]:
     """Choices over a ladder of steps and every likely number of groups."""
     low, high = turns_steps_range(problem.limits, convergence)
     balance = problem.fleet.mean("comm_time_s") / problem.fleet.mean("step_time_s")
     furthest = int(np.clip(100 * max(balance, 10.0), low, high))
     ladder = np.unique(np.rint(np.geomspace(low, furthest, _STEPS_TRIED)).astype(int))
     for steps in ladder.tolist():
-        rounds = _full_rounds(convergence, steps, target_gap)
+        rounds = float(convergence.full_rounds(steps))
         for grouping in _groupings(problem, steps, rounds):
             yield _choice(grouping, steps, rounds)
 

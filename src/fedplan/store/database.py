@@ -22,11 +22,15 @@ UNREADABLE = (
     ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, zlib.error,
 )  # fmt: skip
 _LEAST_BYTES = 512  # of an SQLite database
+_NO_LOCKS = "Its file system may have no locks, as some across a network: keep it on a local disk."
 _REMEDIES = {
     "SQLITE_FULL": "there is no space left. What was saved before is safe: free some space, and "
     "start again.",
     "SQLITE_BUSY": f"another program has kept it locked for {BUSY_TIMEOUT_S:g} s. Wait for that "
-    "program, or end it, and start again.",
+    "program, or end it, and start again. Is there none? " + _NO_LOCKS,
+    "SQLITE_IOERR_LOCK": f"cannot be locked. {_NO_LOCKS}",
+    "SQLITE_IOERR_RDLOCK": f"cannot be locked. {_NO_LOCKS}",
+    "SQLITE_PROTOCOL": f"cannot be locked. {_NO_LOCKS}",
     "SQLITE_IOERR": "the disk failed to read or write it. What was saved before is safe: check the "
     "disk and its limits, and start again.",
 }
@@ -70,7 +74,8 @@ class Database:
     def __init__(self, url: str, *, readonly: bool) -> None:
         self._path = path_of(url)
         self._lock = threading.Lock()
-        with self._translated():
+        # Who cannot even open it to read can read nothing of it.
+        with self._translated(left="Nothing in it can be read." if readonly else None):
             self._connection = self._open_to_read() if readonly else self._open_to_write()
 
     def writing(self) -> AbstractContextManager[sqlite3.Connection]:
@@ -128,7 +133,7 @@ class Database:
         with _closed_on_error(connection):
             with whole(connection, "BEGIN"):
                 version = self._check(connection)
-            if version < len(schema.MIGRATIONS):
+            if version < schema.VERSION:
                 # The tables that an older store lacks are made in a copy.
                 with closing(connection):
                     copy = _open(":memory:")
@@ -171,10 +176,15 @@ class Database:
             raise self._wrong(
                 "is the database of another program. Choose another file; this one is as it was."
             )
-        if version > len(schema.MIGRATIONS):
+        if version > schema.VERSION:
             raise self._wrong(
                 f"was written by a newer fedplan (its tables have version {version}, this fedplan "
-                f"knows {len(schema.MIGRATIONS)}). Upgrade: pip install --upgrade fedplan."
+                f"knows {schema.VERSION}). Upgrade: pip install --upgrade fedplan."
+            )
+        if version not in (schema.VERSION, *schema.UPGRADES):
+            raise self._wrong(
+                f"was written by a fedplan that was never released (its tables have version "
+                f"{version}). Choose another file; this one is as it was."
             )
         return int(version)
 
@@ -182,15 +192,14 @@ class Database:
         """Bring the tables up to date, whole or not at all."""
         with whole(connection, "BEGIN IMMEDIATE"):
             version = self._check(connection)
-            for migration in schema.MIGRATIONS[version:]:
-                for statement in migration:
+            if version != schema.VERSION:
+                for statement in schema.UPGRADES[version]:
                     connection.execute(statement)
-            if version < len(schema.MIGRATIONS):
-                connection.execute(f"PRAGMA user_version = {len(schema.MIGRATIONS)}")
+                connection.execute(f"PRAGMA user_version = {schema.VERSION}")
             connection.execute("DELETE FROM steps WHERE 0")  # fails now, not after hours of work
 
     @contextmanager
-    def _translated(self) -> Iterator[None]:
+    def _translated(self, left: str | None = None) -> Iterator[None]:
         """SQLite's errors in the words of the house."""
         try:
             yield
@@ -203,7 +212,7 @@ class Database:
         except sqlite3.Error as error:
             name = getattr(error, "sqlite_errorname", "")
             if name.startswith(_OF_DAMAGE) or _NOT_TEXT in str(error):
-                raise damaged(self._path, error) from error
+                raise damaged(self._path, error, left) from error
             for start, message in _WRONG_PLACES.items():
                 if name.startswith(start):
                     raise self._wrong(f"{message} ({error})") from error
@@ -222,14 +231,14 @@ class _DamageError(Exception):
         self.error = error
 
 
-def damaged(path: Path, error: Exception) -> FedplanError:
+def damaged(path: Path, error: Exception, left: str | None = None) -> FedplanError:
     """The error of a store that does not hold what was stored: what is left, and how to save it."""
     from fedplan.store.salvage import survey
 
     return FedplanError(
-        f"store {path}: is damaged ({type(error).__name__}: {str(error)[:200]}). {survey(path)} "
-        f"Restore a copy, or save what is readable: fedplan export --salvage --store "
-        f"{_SCHEME}{path} --output rescued.db."
+        f"store {path}: is damaged ({type(error).__name__}: {str(error)[:200]}). "
+        f"{left or survey(path)} Restore a copy, or save what is readable: "
+        f"fedplan export --salvage --store {_SCHEME}{path} --output rescued.db."
     )
 
 

@@ -12,11 +12,8 @@ from fedplan.atomic import check_target, draft_of
 from fedplan.errors import FedplanError, InputError, InputProblem
 from fedplan.store.database import UNREADABLE, Database, path_of, whole
 from fedplan.store.entries import fingerprint_of, read_key
-from fedplan.store.listing import EXPERIMENTS, STUDIES, experiment_entry, run_entry, study_entry
-from fedplan.store.rows import (
-    insert,
-    read_run,
-)
+from fedplan.store.rows import insert, read_run
+from fedplan.store.store import EXPERIMENTS, STUDIES, experiment_entry, run_entry, study_entry
 
 SUFFIXES = (".db",)
 _BROKEN = (*UNREADABLE, sqlite3.Error)
@@ -93,11 +90,13 @@ class _Rescue:
         ids = self._ids(table)
         for id_ in ids:
             try:
-                row = self._one(table, id_)
+                row = self._one(f"SELECT * FROM {table} WHERE id", id_)  # noqa: S608
                 check(row)
                 parts = {table: [dict(row)]}
                 if table == "runs":
-                    parts |= {name: self._rows(name, id_) for name in _OF_RUNS}
+                    for name in _OF_RUNS:
+                        query = f"SELECT * FROM {name} WHERE run = ?"  # noqa: S608
+                        parts[name] = [dict(one) for one in self._source.execute(query, (id_,))]
                 self._write(parts)
             except _BROKEN:
                 continue
@@ -124,23 +123,17 @@ class _Rescue:
             break
         return sorted(found)
 
-    def _one(self, table: str, id_: int) -> sqlite3.Row:
-        query = f"SELECT * FROM {table} WHERE id = ?"  # noqa: S608
-        row: sqlite3.Row = self._source.execute(query, (id_,)).fetchone()
+    def _one(self, query: str, id_: int) -> sqlite3.Row:
+        row: sqlite3.Row = self._source.execute(f"{query} = ?", (id_,)).fetchone()
         return row
-
-    def _rows(self, table: str, run: int) -> list[dict[str, Any]]:
-        query = f"SELECT * FROM {table} WHERE run = ?"  # noqa: S608
-        return [dict(row) for row in self._source.execute(query, (run,))]
 
     def _run(self, row: sqlite3.Row) -> None:
         self._refers(row, "experiment", "experiments")
         self._refers(row, "setting", "settings")
-        joined = self._source.execute(
-            "SELECT runs.*, value FROM runs JOIN settings ON settings.id = runs.setting "
-            "WHERE runs.id = ?",
-            (row["id"],),
-        ).fetchone()
+        joined = self._one(
+            "SELECT runs.*, value FROM runs JOIN settings ON settings.id = setting WHERE runs.id",
+            row["id"],
+        )
         run_entry(joined)
         run = read_run(self._source, joined)
         numbers = [run.seed, *(record.round for record in run.rounds)]
@@ -150,15 +143,13 @@ class _Rescue:
             raise ValueError("rounds are missing")
 
     def _experiment(self, row: sqlite3.Row) -> None:
-        query = f"{EXPERIMENTS} WHERE experiments.id = ?"
-        entry = experiment_entry(self._source.execute(query, (row["id"],)).fetchone())
+        entry = experiment_entry(self._one(f"{EXPERIMENTS} WHERE experiments.id", row["id"]))
         if fingerprint_of(entry.settings) != entry.fingerprint:
             raise ValueError("it is not what was stored")
 
     def _study(self, row: sqlite3.Row) -> None:
         self._refers(row, "experiment", "experiments")
-        query = f"{STUDIES} WHERE studies.id = ?"
-        entry = study_entry(self._source.execute(query, (row["id"],)).fetchone())
+        entry = study_entry(self._one(f"{STUDIES} WHERE studies.id", row["id"]))
         known = {"name": entry.name, "configuration": entry.configuration}
         if fingerprint_of({**known, "experiment": entry.settings}) != entry.fingerprint:
             raise ValueError("it is not what was stored")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Mapping
+from datetime import datetime
 from itertools import pairwise
 from typing import Any, Self
 
@@ -17,24 +18,37 @@ from fedplan.store.entries import (
     ExperimentEntry,
     RunEntry,
     StudyEntry,
+    Versions,
     canonical_json,
     fingerprint_of,
 )
-from fedplan.store.listing import EXPERIMENTS, STUDIES, experiment_entry, run_entry, study_entry
 from fedplan.store.rows import (
+    RUN,
+    VERSIONS,
     RunKey,
     append_round,
+    fields,
     insert_once,
     insert_run,
     key_text,
     made_now,
     now,
+    of_kind,
     pack_records,
     read_run,
     save_experiment,
     save_setting,
 )
 
+_OF_EXPERIMENTS = """
+    experiments.fingerprint AS of_experiment, settings, experiments.created AS since,
+    (SELECT count(*) FROM runs WHERE runs.experiment = experiments.id) AS num_runs
+"""
+EXPERIMENTS = f"SELECT {_OF_EXPERIMENTS} FROM experiments"  # noqa: S608
+STUDIES = f"""
+    SELECT studies.*, {_OF_EXPERIMENTS}
+    FROM studies JOIN experiments ON experiments.id = studies.experiment
+"""  # noqa: S608
 _RUNS = """
     SELECT runs.*, value
     FROM runs JOIN experiments ON experiments.id = runs.experiment
@@ -233,3 +247,52 @@ def _run_key(
         "setting": save_setting(connection, course),
         "seed": int(seed),
     }
+
+
+def run_entry(row: sqlite3.Row) -> RunEntry:
+    """A run without its rounds."""
+    setting = json.loads(row["value"])
+    groups = setting.get("groups")
+    own = fields(row, RUN)
+    if min(own["num_rounds"], own["time_s"], own["energy_j"]) < 0:
+        raise ValueError("rounds, seconds and joules are 0 or more")
+    return RunEntry(
+        clients_per_round=setting.get("clients_per_round"),
+        local_steps=setting["local_steps"],
+        law=setting["law"],
+        groups=None if groups is None else len(groups),
+        identity=setting.get("course", ""),
+        stored_setting=row["value"],
+        **own,
+        created=_moment(row, "created"),
+        versions=Versions(**fields(row, VERSIONS)),
+    )
+
+
+def experiment_entry(row: sqlite3.Row) -> ExperimentEntry:
+    """An experiment, with how many runs it has."""
+    return ExperimentEntry(
+        fingerprint=of_kind(row, "of_experiment", str),
+        settings=json.loads(row["settings"]),
+        num_runs=row["num_runs"],
+        created=_moment(row, "since"),
+    )
+
+
+def study_entry(row: sqlite3.Row) -> StudyEntry:
+    """A study, the versions that made it, and its experiment."""
+    return StudyEntry(
+        name=of_kind(row, "name", str),
+        fingerprint=of_kind(row, "fingerprint", str),
+        configuration=json.loads(row["configuration"]),
+        experiment=experiment_entry(row),
+        created=_moment(row, "created"),
+        versions=Versions(**fields(row, VERSIONS)),
+    )
+
+
+def _moment(row: sqlite3.Row, name: str) -> str:
+    """When something was made: a moment that a clock can show."""
+    text = of_kind(row, name, str)
+    datetime.fromisoformat(text).astimezone()
+    return text

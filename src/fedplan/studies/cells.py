@@ -16,6 +16,7 @@ from fedplan.core.records import RunRecord, Status
 from fedplan.core.setting import setting_label
 
 SUFFIXES = (".csv",)
+_RENAMED = ("rounds", "participation", "groups")  # fields that a run has under other names
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,19 +38,9 @@ class RunSummary:
     @classmethod
     def of(cls, run: RunRecord) -> RunSummary:
         """The summary of a run."""
-        return cls(
-            clients_per_round=run.clients_per_round,
-            local_steps=run.local_steps,
-            seed=run.seed,
-            status=run.status,
-            rounds=run.num_rounds,
-            time_s=run.time_s,
-            energy_j=run.energy_j,
-            final_loss=run.final_loss,
-            participation=run.setting.participation.law,
-            groups=run.setting.groups,
-            taken_part=run.taken_part,
-        )
+        own = {one.name: getattr(run, one.name) for one in fields(cls) if one.name not in _RENAMED}
+        law, groups = run.setting.participation.law, run.setting.groups
+        return cls(**own, rounds=run.num_rounds, participation=law, groups=groups)
 
     @property
     def setting(self) -> tuple[int, int]:

@@ -6,13 +6,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from fedplan.core.fleet import Fleet
-from fedplan.core.records import Observation, RunRecord
+from fedplan.core.records import RunRecord
 from fedplan.profiling import ObservedCosts, fleet_of, observed_costs
 from fedplan.store import Entry, Store, StudyEntry
 from fedplan.studies.experiment import Experiment
 
-_CLIENTS = "clients"  # steps of a study
-PROFILE = "profile"  # of studies that earlier versions ran: what devices took before training
+_CLIENTS = "clients"  # a step of a study
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -54,16 +53,13 @@ def observed_fleet(runs: Iterable[RunRecord], num_clients: int) -> Fleet | None:
 
 
 def observed_devices(store: Store, entry: Entry) -> Devices | None:
-    """The devices by all that was observed of them, in the profile and in every round.
+    """The devices by all that was observed of them in every round.
 
     None where nothing was: simulated clients are not observed.
     """
-    steps = store.steps(entry)
-    names = tuple(steps.get(_CLIENTS, ()))
-    profile = steps.get(PROFILE, {"observations": []})
-    seen = [Observation(**one) for one in profile["observations"]]
-    for run in store.find_runs(entry.settings):
-        seen += (one for record in run.rounds for one in record.observations)
+    names = tuple(store.steps(entry).get(_CLIENTS, ()))
+    runs = store.find_runs(entry.settings)
+    seen = [one for run in runs for record in run.rounds for one in record.observations]
     if not seen:
         return None
     unnamed = range(len(names), 1 + max(one.client for one in seen))

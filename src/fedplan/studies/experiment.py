@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from fedplan.core.constraints import Constraints
-from fedplan.core.fleet import Fleet, draw_fleet
+from fedplan.core.fleet import QUANTITIES, Fleet, draw_fleet
 from fedplan.core.objective import Objective, Prices
 from fedplan.core.problem import Problem
 from fedplan.core.records import Stop
@@ -171,8 +171,7 @@ def _load(study: Study) -> tuple[Learner, Fleet | None, str, dict[str, Any]]:
         num_clients = 1 if data is None else data.num_clients
         fleet = collector.attempt(lambda: build_fleet(table, num_clients))
     if (known := data) is not None:
-        for problem in _size_problems(study, known.num_clients, fleet):
-            collector.add(problem)
+        collector.add(*_size_problems(study, known.num_clients, fleet))
         learner = collector.attempt(lambda: build_learner(study.task, study.training, known))
     collector.finish()
     if data is None or learner is None:
@@ -206,15 +205,11 @@ def build_fleet(table: FleetTable, num_clients: int) -> Fleet:
         return read_fleet(table.file)
     if table.step_time_s is None or table.comm_time_s is None:
         raise AssertionError("a study without these is refused when it is read")
-    return draw_fleet(
-        num_clients,
-        step_time_s=(table.step_time_s, table.step_time_sd_s),
-        comm_time_s=(table.comm_time_s, table.comm_time_sd_s),
-        step_energy_j=(table.step_energy_j, table.step_energy_sd_j),
-        comm_energy_j=(table.comm_energy_j, table.comm_energy_sd_j),
-        law=table.distribution,
-        seed=table.fleet_seed,
-    )
+    spreads: dict[str, Any] = {
+        name: (getattr(table, name), getattr(table, f"{name[:-2]}_sd{name[-2:]}"))
+        for name in QUANTITIES
+    }
+    return draw_fleet(num_clients, **spreads, law=table.distribution, seed=table.fleet_seed)
 
 
 def build_objective(table: ObjectiveTable) -> Objective:

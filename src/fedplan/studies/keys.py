@@ -6,7 +6,7 @@ Every key stands in one table alone, so that `key=value` on the command line is 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 from pydantic.fields import FieldInfo
 
 from fedplan.core.learning_rate import Schedule
+from fedplan.models import MODELS
 from fedplan.participation import LAWS, Turns, Uniform
 from fedplan.prices_and_limits import PRICES, STUDY_LIMITS, kebab
 from fedplan.studies.courses import COURSE_NAMES, FIXED, ONLINE, PAPER, PUBLISHED
@@ -23,12 +24,13 @@ DATA_SETS = ("synthetic", "mnist", "mnist-mini")
 if TYPE_CHECKING:
     _Law = str
     _Course = str
+    _Model = str
 else:
-    _Law, _Course = Literal[tuple(LAWS)], Literal[COURSE_NAMES]
+    _Law, _Course, _Model = Literal[tuple(LAWS)], Literal[COURSE_NAMES], Literal[tuple(MODELS)]
 
 
-def _laws_in_words() -> str:
-    *most, last = (f"`{name}` ({law.summary})" for name, law in LAWS.items())
+def _choices(registry: Mapping[str, Any]) -> str:
+    *most, last = (f"`{name}` ({entry.summary})" for name, entry in registry.items())
     return f"{', '.join(most)} or {last}"
 
 
@@ -71,8 +73,9 @@ class TaskTable(Table):
         "What is learnt: `synthetic`, `mnist`, `mnist-mini` (a tenth of MNIST, no download), or "
         "the path of an .npz file, or of a folder with one per client.",
     )
-    model: Literal["logistic", "lenet5"] = _key(
-        "logistic", "What learns: `logistic` regression or `lenet5`."
+    model: _Model = _key(
+        "logistic",
+        f"What learns: {_choices(MODELS)}.",
     )
     num_clients: int = _generated(100, "Clients N.", ge=1)
     alpha: float = _synthetic(1.0, "How far the clients' models differ.", ge=0)
@@ -128,7 +131,7 @@ class TrainingTable(Table):
     )
     participation: _Law | None = _key(
         None,
-        f"Who trains when: {_laws_in_words()}. Without it `simulate` and `sweep` draw uniformly, "
+        f"Who trains when: {_choices(LAWS)}. Without it `simulate` and `sweep` draw uniformly, "
         "and `run` leaves it to the course.",
     )
     clients_per_round: int | None = _with(

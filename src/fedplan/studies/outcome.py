@@ -17,7 +17,7 @@ from fedplan.core.records import RunRecord
 from fedplan.core.setting import Setting
 from fedplan.notebook import Shown
 from fedplan.studies.paper_pilots import Failure
-from fedplan.words import in_words, interval_in_words
+from fedplan.words import expected, in_words
 
 Status = Literal["reached", "not reached", "hopeless", "infeasible", "unfinished"] | Failure
 
@@ -128,8 +128,8 @@ class Outcome(Shown):
         yield "course", self.course
         if self.setting is not None:
             yield "began with", self.setting.label
-        if (expected := self.forecast) is not None:
-            yield "rounds predicted", interval_in_words(expected.rounds, expected.interval)
+        if (told := self.forecast) is not None:
+            yield "rounds predicted", expected(told.rounds, told.interval, in_words)
         if (measured := self.measured) is not None:
             yield "rounds measured", in_words(measured.rounds)
         if (bill := self.all_in) is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from fedplan.convergence.estimation import estimate_bound
@@ -14,7 +14,6 @@ from fedplan.core.records import RunRecord, Stop
 from fedplan.errors import InputError
 from fedplan.participation import uniform
 from fedplan.planning.paper import solve_paper
-from fedplan.planning.steps import steps_range
 from fedplan.simulation import Job
 from fedplan.studies.archive import Archive, Progress
 from fedplan.studies.keys import PlanningTable
@@ -73,14 +72,9 @@ def choose_setting(
     estimate = estimate_bound(pilots, len(problem.fleet), method="pairwise")
     if estimate.bound is None:
         return PaperChoice(status="out of reach", message=estimate.message)
-    limits = estimate.within_reach(problem.limits)
-    setting = solve_paper(
-        problem.fleet,
-        estimate.bound,
-        problem.objective,
-        clients_range=problem.limits.clients_range(len(problem.fleet)),
-        steps_range=steps_range(limits, estimate.bound),
-    )
+    most = estimate.within_reach(problem.limits).max_local_steps
+    limits = replace(problem.limits, max_local_steps=most)
+    setting = solve_paper(replace(problem, limits=limits), estimate.bound)
     message = (
         f"The paper's Algorithm 2 says {setting[0]:,} clients per round and {setting[1]:,} "
         f"local steps, from a ratio a0 / b0 of {estimate.ratio:,.4g}."

@@ -133,12 +133,6 @@ def _contradictions(known: dict[str, Any], *, has_fleet: bool) -> Found:
             "set participation=shuffled, which needs to know nothing of them."
         )
         yield "participation", message
-    if known.get("model") == "lenet5" and known.get("data") == "synthetic":
-        message = (
-            "lenet5 learns from images of 28 x 28 pixels, and synthetic data are none. Use "
-            "model = logistic, or data = mnist or mnist-mini."
-        )
-        yield "model", message
     if any(known.get(name) for name in _PRICES) and known.get("energy-weight") is not None:
         message = "give energy-weight or prices, not both: each sets what is minimised."
         yield "energy-weight", message

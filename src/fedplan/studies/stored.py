@@ -9,18 +9,12 @@ from typing import Any
 from fedplan.core.records import RunRecord
 from fedplan.errors import InputError
 from fedplan.store import Entry, RunEntry, Store
-from fedplan.studies.devices import PROFILE, Devices, observed_devices
+from fedplan.studies.devices import Devices, observed_devices
 from fedplan.studies.experiment import Experiment, build_experiment
 from fedplan.studies.grid import LISTS, Grid
 from fedplan.studies.keys import TABLES
 from fedplan.studies.outcome import Outcome
-from fedplan.studies.study import (
-    Study,
-    find_faults,
-    had_designed_pilots,
-    make_study,
-    stored_tables,
-)
+from fedplan.studies.study import Study, find_faults, make_study, stored_tables
 from fedplan.studies.sweep import Sweep, recall_sweep
 from fedplan.studies.workflow import recall_study
 
@@ -133,11 +127,8 @@ def _with_outcome(known: Recalled, store: Store) -> Recalled:
         return replace(known, reason="It has no devices.")
     if grid is not None:
         return replace(known, sweep=recall_sweep(experiment, grid, store))
-    for what, is_so in (
-        ("pilots", had_designed_pilots(known.entry.configuration)),
-        ("a profile of its devices", PROFILE in known.steps),
-    ):
-        if is_so:
-            reason = f"It was planned from {what} by an earlier version, not by this one."
-            return replace(known, reason=reason)
+    designed = known.entry.configuration.get("planning", {}).get("pilots") == "designed"
+    if designed or "profile" in known.steps:
+        reason = "It was planned by an earlier version, from pilots or a profile of its devices."
+        return replace(known, reason=reason)
     return replace(known, outcome=recall_study(experiment, store))

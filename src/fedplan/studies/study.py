@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from fedplan.errors import suggestion, wrong_value
 from fedplan.studies.keys import (
     DATA_SETS,
     KEYS,
@@ -111,63 +111,24 @@ def stored_tables(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str
     return whole
 
 
-def had_designed_pilots(tables: Mapping[str, Mapping[str, Any]]) -> bool:
-    """Whether a stored study is of a version that designed pilots."""
-    return tables.get("planning", {}).get("pilots") == "designed"
-
-
 def study_from_text(text: str) -> Study:
     """The study that `Study.to_text` wrote down."""
     written = json.loads(text)
     return make_study(written["name"], stored_tables(written["tables"]))
 
 
-def suggestion(word: str, known: Iterable[str]) -> str:
-    """A hint at the nearest known word, if one is near.
-
-    >>> suggestion("num_client", ["num-clients", "rounds"]), suggestion("x", ["rounds"])
-    (' Did you mean num-clients?', '')
-    """
-    near = get_close_matches(word.replace("_", "-").lower(), list(known), n=1, cutoff=0.6)
-    return f" Did you mean {near[0]}?" if near else ""
-
-
-_BOUNDS = {
-    "greater_than": (">", "gt"),
-    "greater_than_equal": (">=", "ge"),
-    "less_than": ("<", "lt"),
-    "less_than_equal": ("<=", "le"),
-}
-_TYPES = {
-    "int_type": "a whole number",
-    "int_from_float": "a whole number",
-    "float_type": "a number",
-    "finite_number": "a finite number",
-    "string_type": "a text",
-}
-
-
 def _fault(details: dict[str, Any]) -> Fault:
     """Pydantic's finding in the words of the house."""
     table, name = map(str, details["loc"][:2])
-    kind, got = details["type"], details["input"]
-    context = details.get("ctx", {})
-    if kind == "extra_forbidden":
-        message = unknown_key(name, table)
-    elif kind == "missing":
-        message = f"{name} is missing from [{table}]. {KEYS[name].text}"
-    elif kind in _BOUNDS:
-        sign, limit = _BOUNDS[kind]
-        message = f"`{name} {sign} {context[limit]:g}` must hold, but got {name}={got}."
-    elif kind == "literal_error" and (name, got) == ("pilots", "designed"):
-        message = _GONE["pilots"]
-    elif kind == "literal_error":
-        words = context["expected"].replace("'", "")
-        message = f"{name} must be {words}, but got {got!r}."
-        if isinstance(got, str):
-            message += suggestion(got, words.replace(" or ", ", ").split(", "))
-    else:
-        message = f"{name} must be {_TYPES.get(kind, details['msg'])}, but got {got!r}."
+    match details["type"]:
+        case "extra_forbidden":
+            message = unknown_key(name, table)
+        case "missing":
+            message = f"{name} is missing from [{table}]. {KEYS[name].text}"
+        case "literal_error" if (name, details["input"]) == ("pilots", "designed"):
+            message = _GONE["pilots"]
+        case _:
+            message = wrong_value(name, details)
     return Fault(table=table, key=name, message=message)
 
 

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fedplan.errors import InputError, InputProblem
+from fedplan.errors import InputError, InputProblem, suggestion
 from fedplan.studies.keys import DATA_SETS, KEYS, TABLES
 from fedplan.studies.rules import Tables, settle
-from fedplan.studies.study import Fault, Study, make_study, suggestion, unknown_key
+from fedplan.studies.study import Fault, Study, make_study, unknown_key
 from fedplan.tables import read_fleet
 
 _BUILT_IN = Path(__file__).parent / "builtin"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fedplan.models import LeNet5, Logistic
+from fedplan import models
 from fedplan.studies.keys import TaskTable, TrainingTable
 from fedplan.tasks import (
     FederatedData,
@@ -26,6 +26,7 @@ from fedplan.tasks import (
 from fedplan.tasks.mnist import IMAGE_SHAPE, NUM_DIGITS
 
 if TYPE_CHECKING:
+    from fedplan.models import Learner
     from fedplan.studies.study import Study
     from fedplan.tasks import Assignment, Digits
 
@@ -69,12 +70,11 @@ def _assign(digits: Digits, task: TaskTable) -> Assignment:
             return two_labels_shards(labels, clients, task.shards_per_label, seed)
 
 
-def build_learner(
-    task: TaskTable, training: TrainingTable, data: FederatedData
-) -> Logistic | LeNet5:
+def build_learner(task: TaskTable, training: TrainingTable, data: FederatedData) -> Learner:
     """The model, bound to the data."""
-    model = LeNet5 if task.model == "lenet5" else Logistic
-    return model(data, batch_size=training.batch_size)
+    model = getattr(models, models.MODELS[task.model].learner)
+    learner: Learner = model(data, batch_size=training.batch_size)
+    return learner
 
 
 class LocalTraining:
@@ -85,7 +85,7 @@ class LocalTraining:
     profile measures.
     """
 
-    def __init__(self, learner: Logistic | LeNet5, rate: float) -> None:
+    def __init__(self, learner: Learner, rate: float) -> None:
         order = np.argsort(learner.sizes, kind="stable")
         self.client = int(order[(order.size - 1) // 2])
         self.num_samples = int(learner.sizes[self.client])

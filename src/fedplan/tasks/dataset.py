@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fedplan.errors import InputError, InputProblem
+from fedplan.errors import InputError, InputProblem, refuse
 
 FeatureArray = NDArray[np.float32]
 FloatArray = NDArray[np.float64]
@@ -66,8 +66,7 @@ class FederatedData:
         if (test_x is None) != (test_y is None):
             problems.append(InputProblem(message="give both test_x and test_y, or neither."))
         problems += _disagreements(arrays, num_classes, image_shape)
-        if problems:
-            raise InputError(problems)
+        refuse(problems)
         for field in given:
             object.__setattr__(self, field, arrays.get(field))
         object.__setattr__(self, "num_classes", int(num_classes))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fedplan.errors import Collector, InputError, InputProblem
+from fedplan.errors import Collector, InputError, InputProblem, refuse
 from fedplan.tasks.dataset import FederatedData, IntArray, array_problem
 from fedplan.tasks.npz import Arrays, Header, NpzFile, check_sizes
 
@@ -91,8 +91,7 @@ def _from_folder(folder: Path) -> tuple[Arrays, IntArray]:
 
 def _read(files: Sequence[NpzFile]) -> list[Arrays]:
     """The arrays of each file, once nothing is wrong with any."""
-    if problems := [problem for file in files for problem in file.problems]:
-        raise InputError(problems)
+    refuse([problem for file in files for problem in file.problems])
     check_sizes(files)
     collector = Collector()
     arrays = [collector.attempt(file.read) for file in files]

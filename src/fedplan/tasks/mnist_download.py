@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from fedplan.atomic import draft_of
-from fedplan.errors import FedplanError, InputError
+from fedplan.errors import FedplanError, InputError, refuse
 from fedplan.tasks import mnist
 from fedplan.tasks.mnist import IdxFile, default_folder, found_folder, read_idx
 
@@ -53,8 +53,7 @@ def fetch_mnist(
     ]
     if not mirrors:
         problems.append("give at least one mirror.")
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     target = (found_folder() or default_folder()) if folder is None else Path(folder)
     try:
         target.mkdir(parents=True, exist_ok=True)

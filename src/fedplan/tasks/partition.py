@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fedplan.errors import InputError, InputProblem, require
+from fedplan.errors import InputError, InputProblem, refuse, require
 from fedplan.tasks.dataset import FederatedData, IntArray, as_array, is_integers
 
 Assignment = list[IntArray]
@@ -35,8 +35,7 @@ def by_sizes(num_samples: int, sizes: Sequence[int] | IntArray, seed: int = 0) -
     [5, 1, 2]
     """
     counts = as_array(sizes)
-    if problems := sizes_problems(counts):
-        raise InputError(problems)
+    refuse(sizes_problems(counts))
     if counts.sum() > num_samples:
         raise InputError(
             f"`sum of sizes <= num_samples` must hold, but got {counts.sum()} > {num_samples}. "
@@ -213,6 +212,5 @@ def _checked(assignment: Sequence[ArrayLike], num_samples: int) -> Assignment:
                 f"no sample may be held twice, but sample {held.argmax()} stands {held.max()} "
                 f"times ({np.count_nonzero(held > 1)} such samples)."
             )
-    if problems:
-        raise InputError(InputProblem(column="assignment", message=text) for text in problems)
+    refuse(InputProblem(column="assignment", message=text) for text in problems)
     return [samples.astype(np.int64) for samples in clients]

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from fedplan.errors import InputError, unmet
+from fedplan.errors import refuse, unmet
 from fedplan.tasks.dataset import FederatedData, FloatArray, IntArray, as_array
 from fedplan.tasks.partition import sizes_problems
 
@@ -85,5 +85,4 @@ def _check(sizes: Sequence[int] | IntArray | None, **given: float) -> None:
     problems = unmet(rules, **given)
     if sizes is not None:
         problems += sizes_problems(as_array(sizes), given["num_clients"])
-    if problems:
-        raise InputError(problems)
+    refuse(problems)

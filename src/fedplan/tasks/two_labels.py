@@ -7,7 +7,7 @@ from collections import deque
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fedplan.errors import InputError, unmet
+from fedplan.errors import InputError, refuse, unmet
 from fedplan.tasks.dataset import IntArray
 from fedplan.tasks.partition import Assignment, generator, label_array
 
@@ -113,8 +113,7 @@ def _check_balanced(counts: IntArray, num_clients: int, samples_per_client: int)
             f"`num_clients * samples_per_client <= {usable}` usable samples must hold, but got "
             f"{num_clients} * {samples_per_client}. Lower one of them, or bring more samples."
         )
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
 
 
 def _slots(counts: IntArray, num_clients: int, samples_per_client: int) -> IntArray:
@@ -219,5 +218,4 @@ def _check_shards(
         for value, count in zip(values, counts, strict=True)
         if count < shards_per_label
     ]
-    if problems:
-        raise InputError(problems)
+    refuse(problems)

@@ -2,31 +2,41 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import lru_cache
 from typing import Any
+
+import numpy as np
 
 from fedplan.convergence.bound import Bound
 from fedplan.convergence.estimation import Estimate, what_is_known
 from fedplan.convergence.saturation import Saturation
 from fedplan.core.constraints import TOTALS
+from fedplan.core.objective import Objective
 from fedplan.core.plan import Plan
+from fedplan.core.problem import Problem
 from fedplan.core.setting import Prediction
 from fedplan.figures.plan import PAPER
 from fedplan.figures.style import group_colours
 from fedplan.participation import uniform
 from fedplan.planning.explain import how_sure, is_guess, whole_message
-from fedplan.planning.planner import make_plan
 from fedplan.planning.plans import BEST_UNIFORM, TURNS, beside_turns
 from fedplan.planning.predict import predict, price_setting
 from fedplan.planning.sensitivity import WhatIf, sensitivity
+from fedplan.planning.steps import steps_range
+from fedplan.planning.surface import cost_surface, lattice
 from fedplan.web.copies import as_command, as_python, fleet_file
 from fedplan.web.pictures import pictures_of
-from fedplan.web.question import Question
-from fedplan.web.scales import scales_of
-from fedplan.web.state import COEFFICIENTS
+from fedplan.web.question import COEFFICIENTS, Question
 from fedplan.words import extra, few_digits, joules, number, seconds
 
+# Rows of a fleet whose what-ifs are planned for by other laws than uniform sampling: the slowest
+# of them, weighted, takes some seconds for so many.
+MOST_DOUBTED = 5_000
+_VALUES = 64  # of a slider
+_PRICED_STEPS = 8  # numbers of local steps that are priced
 _ROLES = {PAPER: "paper", BEST_UNIFORM: "uniform"}
 _LEAST = {
     "deadline_s": "the fastest",
@@ -35,20 +45,9 @@ _LEAST = {
 }
 
 
-def plan_of(question: Question) -> Plan:
-    """The plan."""
-    return make_plan(
-        question.problem,
-        question.knowledge,
-        participation=question.participation,
-        target_gap=question.convergence.target_gap,
-        method=question.method,
-    )
-
-
 def answer(question: Question) -> dict[str, Any]:
     """The plan, what else it is compared with, the pictures, and how to ask the same elsewhere."""
-    plan = plan_of(question)
+    plan = question.plan()
     chosen = plan.prediction
     if chosen is not None and question.method is not None:
         chosen = _priced(question, chosen.pair)  # the paper's own model takes no stragglers
@@ -70,7 +69,7 @@ def answer(question: Question) -> dict[str, Any]:
         "is_guess": estimate is not None and is_guess(plan.regret),
         "rows": _setting_rows(question, plan, current, remark),
         "pictures": pictures_of(question, plan, chosen, current),
-        "scales": scales_of(question),
+        "scales": _scales(question),
         "fleet": _facts(question),
         "convergence": {
             "name": question.convergence.name,
@@ -89,7 +88,10 @@ def doubts(question: Question) -> dict[str, Any]:
 
     It plans about ten times over, so it is asked for on its own, once a slider rests.
     """
-    plan = plan_of(question)
+    if question.method is None and question.fleet.count.size > MOST_DOUBTED:
+        too_large = f"What-ifs by this law are for fleets of up to {MOST_DOUBTED:,} rows."
+        return {"sensitivity": [], "turns": too_large}
+    plan = question.plan()
     cases: Sequence[WhatIf] = ()
     if plan.success and not set(TOTALS) & set(plan.binding):
         # Where it is held by a limit, that is what would cost, not the choice.
@@ -120,7 +122,7 @@ def _priced(question: Question, setting: tuple[int, int]) -> Prediction:
         if question.method is not None:
             problem = question.problem
             return predict(problem.fleet, known, problem.objective, *setting, target_gap=gap)
-    return price_setting(question.problem, known, uniform(*setting), target_gap=gap)
+    return price_setting(question.problem, known.at_gap(gap), uniform(*setting))
 
 
 def _facts(question: Question) -> dict[str, Any]:
@@ -214,3 +216,58 @@ def _row(
             else "",
         },
     }
+
+
+def _scales(question: Question) -> dict[str, list[float]]:
+    """The values of each slider by what it sets: in ratio, and the same while limits move.
+
+    Those of totals are around the least of a few.
+    """
+    known, fleet, gap = question.knowledge, question.fleet, question.convergence.target_gap
+    clients, objective = [1, math.isqrt(len(fleet)), len(fleet)], Objective.weighted(0.0)
+    if isinstance(known, Saturation):
+        balance = known.best_steps(fleet.mean("step_time_s"), fleet.mean("comm_time_s"))
+        steps, problem = max(1, round(balance)), Problem(fleet=fleet, objective=objective)
+        some = [price_setting(problem, known, uniform(k, steps)) for k in clients]
+        most_steps, times = 20 * steps, np.array([one.time_s for one in some])
+        energies = np.array([one.energy_j for one in some])
+    else:
+        bound, _, reach = what_is_known(known, None)
+        high = steps_range(reach, bound)[1]
+        es = lattice(1, high, _PRICED_STEPS)
+        surface = cost_surface(fleet, bound, objective, clients, es, target_gap=gap)
+        most_steps, times, energies = 2 * high, surface.time_s, surface.energy_j
+    scales = {
+        "deadline_s": _around(float(times.min())),
+        "clients_per_round": lattice(1, len(fleet), _VALUES).tolist(),
+        "local_steps": lattice(1, most_steps, _VALUES).tolist(),
+    }
+    if energies.any():
+        scales["energy_budget_j"] = _around(float(energies[energies > 0].min()))
+    return scales | _bound_scales(question)
+
+
+def _around(least: float) -> list[float]:
+    return _ladder(0.5 * least, 20.0 * least)
+
+
+def _bound_scales(question: Question) -> dict[str, list[float]]:
+    known = question.reference
+    intervals = known.intervals if isinstance(known, Estimate) else {}
+    reference = known.bound if isinstance(known, Estimate) else known
+    scales = {}
+    for name in COEFFICIENTS:
+        value = getattr(reference, name)
+        low, high = value / 10, value * 10
+        if name in intervals:
+            interval = intervals[name]
+            low, high = max(interval[0], value / 1000), min(interval[1], value * 1000)
+        if value > 0 and low < high:
+            scales[name] = _ladder(low, high)
+    return scales
+
+
+@lru_cache(maxsize=256)
+def _ladder(low: float, high: float) -> list[float]:
+    values = np.geomspace(low, high, _VALUES)
+    return sorted({float(f"{value:.3g}") for value in values.tolist()})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 MOST_CONNECTIONS = 400  # far below the 1,024 files that a process may usually have open
 HEAD_SECONDS = 10.0  # from the first byte of a request, or from the connection, to its last header
@@ -18,75 +18,77 @@ def guarded(protocol: Any) -> Any:
     Once there are `MOST_CONNECTIONS`, each new one takes the place of the one that has kept its
     own for longest without a request, of the address that has most.
     """
-    places: set[Any] = set()
+    return type("Guarded", (_Connection, protocol), {"places": set()})
 
-    class Guarded(protocol):  # type: ignore[misc]
-        """One connection."""
 
-        def connection_made(self, transport: asyncio.Transport) -> None:
-            self._end: asyncio.TimerHandle | None = None
-            self._since = time.monotonic()
-            super().connection_made(transport)
-            self._host = (transport.get_extra_info("peername") or ("",))[0]
-            if len(places) >= MOST_CONNECTIONS and not _make_room(places):
-                transport.abort()
-                return
-            places.add(self)
+if TYPE_CHECKING:
+    _Protocol = Any
+else:
+    _Protocol = object
+
+
+class _Connection(_Protocol):  # type: ignore[misc]
+    """One connection, and the places that all of them have."""
+
+    places: set[_Connection]
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        self._end: asyncio.TimerHandle | None = None
+        self.since = time.monotonic()
+        super().connection_made(transport)
+        self.host = str((transport.get_extra_info("peername") or ("",))[0])
+        if len(self.places) >= MOST_CONNECTIONS and not _make_room(self.places):
+            transport.abort()
+            return
+        self.places.add(self)
+        self._expect_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.places.discard(self)
+        self._expect_nothing()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self._end is None and not self.is_asking:
             self._expect_head()
-
-        def connection_lost(self, exc: Exception | None) -> None:
-            places.discard(self)
+        super().data_received(data)
+        if self.is_asking:
             self._expect_nothing()
-            super().connection_lost(exc)
 
-        def data_received(self, data: bytes) -> None:
-            if self._end is None and not self.is_asking:
-                self._expect_head()
-            super().data_received(data)
-            if self.is_asking:
-                self._expect_nothing()
+    def on_response_complete(self) -> None:
+        self.since = time.monotonic()
+        super().on_response_complete()
 
-        def on_response_complete(self) -> None:
-            self._since = time.monotonic()
-            super().on_response_complete()
+    @property
+    def is_asking(self) -> bool:
+        """Whether a request has come, and its answer has not gone."""
+        return self.cycle is not None and not self.cycle.response_complete
 
-        @property
-        def is_asking(self) -> bool:
-            """Whether a request has come, and its answer has not gone."""
-            return self.cycle is not None and not self.cycle.response_complete
+    @property
+    def is_idle(self) -> bool:
+        """Whether it keeps a place for nothing."""
+        return not self.is_asking or time.monotonic() - self.since >= _ANSWER_SECONDS
 
-        @property
-        def waits_since(self) -> float | None:
-            """Since when it keeps a place for nothing; None where it does not."""
-            has_time = self.is_asking and time.monotonic() - self._since < _ANSWER_SECONDS
-            return None if has_time else self._since
+    def give_up(self) -> None:
+        """Close it, whatever is under way."""
+        self.places.discard(self)
+        self.transport.abort()
 
-        @property
-        def host(self) -> str:
-            return str(self._host)
+    def _expect_head(self) -> None:
+        self.since = time.monotonic()
+        self._end = self.loop.call_later(HEAD_SECONDS, self.give_up)
 
-        def give_up(self) -> None:
-            """Close it, whatever is under way."""
-            places.discard(self)
-            self.transport.abort()
-
-        def _expect_head(self) -> None:
-            self._since = time.monotonic()
-            self._end = self.loop.call_later(HEAD_SECONDS, self.give_up)
-
-        def _expect_nothing(self) -> None:
-            if self._end is not None:
-                self._end.cancel()
-                self._end = None
-
-    return Guarded
+    def _expect_nothing(self) -> None:
+        if self._end is not None:
+            self._end.cancel()
+            self._end = None
 
 
-def _make_room(places: set[Any]) -> bool:
+def _make_room(places: set[_Connection]) -> bool:
     """Give up one connection that keeps a place for nothing, if there is any."""
-    waiting = [each for each in places if each.waits_since is not None]
-    if not waiting:
+    idle = [each for each in places if each.is_idle]
+    if not idle:
         return False
     most = Counter(each.host for each in places)
-    min(waiting, key=lambda each: (-most[each.host], each.waits_since)).give_up()
+    min(idle, key=lambda each: (-most[each.host], each.since)).give_up()
     return True

@@ -11,8 +11,8 @@ from fedplan.convergence.estimation import Estimate
 from fedplan.convergence.saturation import Saturation
 from fedplan.planning.example import EXAMPLE_BOUND
 from fedplan.prices_and_limits import PRICES, kebab
-from fedplan.web.question import Question
-from fedplan.web.state import COEFFICIENTS, DRAWN_FILE
+from fedplan.web.question import COEFFICIENTS, Question
+from fedplan.web.state import DRAWN_FILE
 
 
 def as_command(question: Question) -> str:

@@ -39,16 +39,6 @@ from fedplan.words import NO_UNIT, extra, seconds
 _MAP_POINTS = 48  # an axis of the map: smooth, and little to send
 _HIGHEST_RATIO = 3.0  # of cost curves; what is dearer is off the picture
 _SLOWEST = 6  # devices that are listed
-_NO_MAP = {
-    "turns": "Groups that take turns have no K: there is no map of costs over K and E. "
-    "`fedplan frontier --participation turns` lists time against energy.",
-    "shuffled": "Maps and curves over K and E are of uniform sampling; of shuffled rounds only the "
-    "plan is shown. `fedplan frontier --participation shuffled` lists time against energy.",
-    "weighted": "Maps and curves over K and E are of uniform sampling; of weighted sampling only "
-    "the plan is shown. `fedplan frontier --participation weighted` lists time against energy.",
-    "uniform": "Nothing was measured, so costs over K and E are not mapped: give a bound or "
-    "pilots under Convergence.",
-}
 
 
 def pictures_of(
@@ -73,8 +63,15 @@ def pictures_of(
         "histogram": _drawn(alone(devices), *head),
         "slowest": _slowest(question.fleet, steps, clients or 1) if is_drawn_alike else [],
         "turns": _turns(plan) if plan.groups else None,
-        "note": "" if question.method is not None else _NO_MAP[question.participation],
+        "note": "" if question.method is not None else _why_no_map(question.participation),
     }
+
+
+def _why_no_map(law: str) -> str:
+    lists = f"`fedplan frontier --participation {law}` lists time against energy."
+    if law == "uniform":
+        lists = "Nothing was measured: give a bound or pilots under Convergence."
+    return f"Maps and curves over K and E are of uniform sampling by a bound. {lists}"
 
 
 def _over_settings(
@@ -83,16 +80,17 @@ def _over_settings(
     """The frontier, the map, and curves through the plan, all within the ranges of K and E."""
     if isinstance(question.knowledge, Saturation):
         raise TypeError("a method is of a bound")
-    bound, plausible, limits = what_is_known(question.knowledge, question.problem.limits)
-    problem, gap = replace(question.problem, limits=limits), question.convergence.target_gap
+    known = question.knowledge.at_gap(question.convergence.target_gap)
+    bound, plausible, limits = what_is_known(known, question.problem.limits)
+    problem = replace(question.problem, limits=limits)
     settings = [] if plan.prediction is None else [plan.prediction.pair]
-    whole = grid_surface(problem, bound, settings, gap)
+    whole = grid_surface(problem, bound, settings)
     part, marks = allowed_part(whole, problem, bound, settings), _marks(plan, chosen, current)
     relative = question.convergence.relative_to or ""
     curves: dict[str, Any] = {}
     if settings:
         others = [other for _, other in other_bounds(bound, tuple(plausible))]
-        curves = _curves(problem, whole, settings[0], [bound, *others], gap)
+        curves = _curves(problem, whole, settings[0], [bound, *others])
     return curves | {
         "frontier": _frontier(part, marks, question.problem.limits, relative),
         "map": _map(part, marks, question.problem),
@@ -136,7 +134,7 @@ def _map(surface: Surface, marks: Sequence[Mark], problem: Problem) -> dict[str,
 
 
 def _curves(
-    problem: Problem, whole: Surface, chosen: tuple[int, int], bounds: Sequence[Bound], gap: float
+    problem: Problem, whole: Surface, chosen: tuple[int, int], bounds: Sequence[Bound]
 ) -> dict[str, Any]:
     """Cost over the plan's along E and along K, and the band of it if the bound were another.
 
@@ -152,7 +150,7 @@ def _curves(
         found = [
             cost_surface(
                 problem.fleet, bound, problem.objective, ks[rows], es[columns],
-                target_gap=gap, seconds=seconds_of_round,
+                seconds=seconds_of_round,
             )
             for bound in bounds
         ]  # fmt: skip

@@ -1,27 +1,31 @@
-"""Question: what a page asks: a problem, what is known of convergence, and how to plan."""
+"""Question: what a command or a page asks: a problem, what is known, and how to plan."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
-from itertools import count
-from typing import Literal
+from functools import lru_cache, partial
+from typing import Any, Literal
 
 from fedplan.convergence.bound import Bound
 from fedplan.convergence.estimation import Estimate, estimate_bound
 from fedplan.convergence.pilots import DESCENT, Pilot
 from fedplan.convergence.saturation import RANGE, ROUNDS, Saturation
+from fedplan.core.constraints import Constraints
 from fedplan.core.fleet import Fleet
-from fedplan.core.objective import Prices
-from fedplan.core.plan import Method
+from fedplan.core.objective import Objective, Prices
+from fedplan.core.plan import Method, Plan
 from fedplan.core.problem import Problem
-from fedplan.errors import InputError
+from fedplan.errors import Collector, InputError
 from fedplan.planning.example import EXAMPLE_BOUND, example_fleet
+from fedplan.planning.planner import make_plan, method_problems
+from fedplan.planning.steps import steps_range
+from fedplan.prices_and_limits import LIMITS, PRICES
 
 Knowledge = Bound | Estimate | Saturation
 EXAMPLE = "the built-in example"
 RELATIVE = "b0 = 1 and a target gap of 1"
+COEFFICIENTS = ("a0", "b0", "c0")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +34,6 @@ class Devices:
 
     file : what a command reads it from; None of the built-in example.
     python : the words that make it.
-    number : tells it from every other, also in another process.
     """
 
     name: str
@@ -38,7 +41,6 @@ class Devices:
     file: str | None
     python: str
     summary: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    number: int = field(default_factory=count().__next__)
 
     @classmethod
     def of_example(cls) -> Devices:
@@ -112,7 +114,7 @@ class Convergence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What to plan for, and what else the page needs to know of it.
+    """What to plan for, and what else a command or the page needs to know of it.
 
     knowledge : what rounds are predicted from.
     prices : those that the problem's objective was made of; None of an energy weight.
@@ -128,13 +130,97 @@ class Question:
     participation: str
     prices: Prices | None
     method: Method | None
-    current: tuple[int, int] | None
-    reference: Bound | Estimate
+    current: tuple[int, int] | None = None
+    reference: Bound | Estimate = EXAMPLE_BOUND
 
     @property
     def fleet(self) -> Fleet:
         """The devices that are planned for."""
         return self.problem.fleet
+
+    @property
+    def of_what(self) -> str:
+        """What is added to the name of a total that is not the one to a target."""
+        if self.convergence.relative_to is None:
+            return ""
+        return " (pilots' descent)" if self.convergence.num_pilots else " (relative)"
+
+    def plan(self, *, regret_quantile: float = 1.0) -> Plan:
+        """The plan."""
+        return make_plan(
+            self.problem,
+            self.knowledge,
+            participation=self.participation,
+            target_gap=self.convergence.target_gap,
+            method=self.method,
+            regret_quantile=regret_quantile,
+        )
+
+
+def make_question(
+    values: Mapping[str, Any],
+    collector: Collector,
+    devices: Devices | None,
+    convergence: Convergence | None,
+    **more: Any,
+) -> Question:
+    """The question of these parts, None where one is wrong; everything wrong is raised together.
+
+    values : prices and limits by the names of their flags, `energy_weight` and `objective`,
+        `participation`, `method` and `regret_quantile`; what is left out has its usual value.
+    """
+    size = None if devices is None else len(devices.fleet)
+    limits = collector.attempt(partial(_limits, values, size))
+    counts = collector.attempt(partial(_objective, values))
+    is_measured = convergence is None or convergence.is_measured
+    law = values.get("participation") or ("uniform" if is_measured else "turns")
+    method: Method | None = None
+    if has_method := law == "uniform" and is_measured:
+        method = values.get("method")
+        can_be_robust = convergence is None or convergence.num_pilots > 0
+        collector.add(
+            *method_problems(
+                method,
+                limits or Constraints(),
+                robust_possible=can_be_robust,
+                regret_quantile=values.get("regret_quantile", 1.0),
+            )
+        )
+    knowledge = None
+    if convergence is not None and (size is not None or not convergence.num_pilots):
+        knowledge = collector.attempt(partial(convergence.fitted, size or 1, method))
+    if isinstance(knowledge, Bound) and limits is not None:
+        collector.attempt(partial(steps_range, limits, knowledge))
+    collector.finish()
+    if not (devices and limits and counts and convergence and knowledge):
+        raise AssertionError("a missing part is always a noted problem")
+    if has_method:
+        method = method or ("robust" if isinstance(knowledge, Estimate) else "exact")
+    prices, objective = counts
+    return Question(
+        devices=devices,
+        convergence=convergence,
+        problem=Problem(fleet=devices.fleet, objective=objective, limits=limits),
+        knowledge=knowledge,
+        participation=law,
+        prices=prices,
+        method=method,
+        **more,
+    )
+
+
+def _limits(values: Mapping[str, Any], size: int | None) -> Constraints:
+    limits = Constraints(**{name: values.get(name) for name in LIMITS})
+    if size is not None:
+        limits.clients_range(size)
+    return limits
+
+
+def _objective(values: Mapping[str, Any]) -> tuple[Prices | None, Objective]:
+    if values.get("objective") != "prices":
+        return None, Objective.weighted(values.get("energy_weight") or 0.0)
+    prices = Prices(**{price.field: values.get(name) or 0.0 for name, price in PRICES.items()})
+    return prices, prices.objective()
 
 
 @lru_cache(maxsize=64)  # a slider seldom moves what pilots say

@@ -1,7 +1,7 @@
 """The explorer's server: its routes, and how much of what it takes.
 
-Plans are made in threads of their own, and once many pages ask in other processes, so that the
-server never stands still; answers are kept for who asks the same. Nothing is ever written.
+Plans are made in threads of their own, so that the server never stands still; answers are kept for
+who asks the same. Nothing is ever written.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
-from functools import partial
 from importlib.resources import files
 from pathlib import PurePath
 from threading import Thread
@@ -34,7 +33,6 @@ from fedplan.tables import write_rows
 from fedplan.web import runs
 from fedplan.web.answers import answer, doubts
 from fedplan.web.guard import Guard, failure
-from fedplan.web.helpers import Helpers, Make
 from fedplan.web.question import Question
 from fedplan.web.shelf import Shelf, cache
 from fedplan.web.state import parse_json, read_state
@@ -85,7 +83,7 @@ class _Explorer:
         self._shelf = shelf
         # One question at a time here: two at once would only wait for each other's turn of the
         # interpreter. What takes long, or waits for the disk, does not hold up the rest.
-        self._quick, self._slow = Helpers(), asyncio.Semaphore(1)
+        self._quick, self._slow = asyncio.Semaphore(1), asyncio.Semaphore(1)
         self._waiting = 0
         self._answers: Cache[bytes] = cache(_KEPT_ANSWERS, _KEPT_BYTES, len)
         self._page, self._files = _load_files()
@@ -171,23 +169,17 @@ class _Explorer:
         asked, store = await _object(request), self._shelf.store
         return _sent(await self._think(lambda: _encoded(runs.curves(store, asked)), request))
 
-    async def _made(self, make: Make, request: Request) -> bytes:
-        """What is made of a state: here or by a helper, but for a large fleet always here."""
+    async def _made(self, make: Callable[[Question], bytes], request: Request) -> bytes:
+        """What is made of a state; for a large fleet beside the quick ones."""
         state = await _object(request)
         key = (make, json.dumps(state, sort_keys=True))
         if (known := self._answers.find(key)) is not None:
             return known
-        read = partial(read_state, state, self._shelf)
-        large = self._shelf.is_large(state)
-        if not large:
-            self._quick.notice(make, self._waiting + 1)
-        async with self._turn(self._slow if large else self._quick.seats, request):
+        seat = self._slow if self._shelf.is_large(state) else self._quick
+        async with self._turn(seat, request):
             if (known := self._answers.find(key)) is not None:  # somebody asked the same meanwhile
                 return known
-            if large:
-                found = await asyncio.to_thread(lambda: make(read()))
-            else:
-                found = await self._quick.do(make, read)
+            found = await asyncio.to_thread(lambda: make(read_state(state, self._shelf)))
             return self._answers.keep(key, found)
 
     async def _think(self, work: Callable[[], bytes], request: Request) -> bytes:
@@ -196,13 +188,13 @@ class _Explorer:
             return await asyncio.to_thread(work)
 
     @asynccontextmanager
-    async def _turn(self, seats: asyncio.Semaphore, request: Request) -> AsyncIterator[None]:
+    async def _turn(self, seat: asyncio.Semaphore, request: Request) -> AsyncIterator[None]:
         """Wait for one's turn; it is passed over where whoever asked has gone."""
         if self._waiting >= MOST_WAITING:
             raise HTTPException(503, "too many questions at once. Ask again in a moment.")
         self._waiting += 1
         try:
-            async with seats:
+            async with seat:
                 if await request.is_disconnected():
                     raise ClientDisconnect
                 yield

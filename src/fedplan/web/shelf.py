@@ -8,11 +8,12 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from fedplan.csvfile import Upload
-from fedplan.errors import InputError
+from fedplan.errors import InputError, InputProblem
 from fedplan.participation.rankings import Cache, with_cache
 from fedplan.tables import read_fleet, read_pilots
 from fedplan.web.question import Convergence, Devices
 
+MOST_ROWS = 200_000  # of a fleet that a page brings: planned for in two or three seconds
 _MOST_FLEETS = 16
 _MOST_ENTRIES = 300_000  # of all fleets kept, but for the one in use
 _RANKINGS = 64  # remembered per fleet: the E of the figures, and those a search looks at
@@ -29,11 +30,6 @@ def cache(most: int, most_size: int, size: Callable[[T], int]) -> Cache[T]:
     return Cache(most_size, lambda value: min(max(size(value), most_size // most), most_size))
 
 
-def devices_cache() -> Cache[Devices]:
-    """A cache of devices."""
-    return cache(_MOST_FLEETS, _MOST_ENTRIES, lambda devices: devices.fleet.count.size)
-
-
 class Shelf:
     """What a page begins with, and what pages have uploaded or drawn; in memory, within bounds.
 
@@ -47,14 +43,23 @@ class Shelf:
         self.store = store
         self.devices = _with_cache(devices or Devices.of_example())
         self.convergence = convergence or Convergence.of_example()
-        self._devices = devices_cache()
+        self._devices: Cache[Devices] = cache(
+            _MOST_FLEETS, _MOST_ENTRIES, lambda devices: devices.fleet.count.size
+        )
         self._pilots: Cache[Convergence] = cache(
             _MOST_FILES, _MOST_PILOTS, lambda known: known.num_pilots
         )
 
     def add_fleet(self, upload: Upload) -> tuple[str, Devices]:
         """Read an uploaded fleet.csv, and say under which id it is kept."""
-        devices, id_ = Devices.of_file(upload.name, read_fleet(upload)), _id_of(upload)
+        fleet, id_ = read_fleet(upload), _id_of(upload)
+        if (entries := fleet.count.size) > MOST_ROWS:
+            message = (
+                f"must have at most {MOST_ROWS:,} rows on the page, but has {entries:,}. Give "
+                "devices that are alike one row with their count, or start fedplan serve --fleet."
+            )
+            raise InputError(InputProblem(source=upload.name, message=message))
+        devices = Devices.of_file(upload.name, fleet)
         return id_, self._devices.keep(id_, _with_cache(devices))
 
     def add_pilots(self, upload: Upload) -> tuple[str, Convergence]:

@@ -6,75 +6,74 @@ It is one flat object, so that a link can hold it. What is left out has its usua
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any, Literal, NoReturn
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from fedplan.convergence.bound import Bound, target_gap_problems
 from fedplan.convergence.estimation import Estimate
-from fedplan.convergence.saturation import RANGE, ROUNDS, Saturation
-from fedplan.core.constraints import MAX_STEPS, Constraints
+from fedplan.convergence.saturation import RANGE, ROUNDS
+from fedplan.core.constraints import MAX_STEPS
 from fedplan.core.fleet import QUANTITIES, draw_fleet, with_stragglers
-from fedplan.core.objective import Objective, Prices
-from fedplan.core.plan import METHODS, Method
-from fedplan.core.problem import Problem
-from fedplan.errors import Collector, InputError, InputProblem
+from fedplan.core.plan import METHODS
+from fedplan.csvfile import MOST_PROBLEMS
+from fedplan.errors import Collector, InputError, wrong_value
 from fedplan.participation import LAWS
 from fedplan.planning.example import EXAMPLE_BOUND
 from fedplan.prices_and_limits import LIMITS, PRICES
-from fedplan.web.question import Convergence, Devices, Knowledge, Question
-from fedplan.web.shelf import Shelf
+from fedplan.web.question import COEFFICIENTS, Convergence, Devices, Question, make_question
+from fedplan.web.shelf import MOST_ROWS, Shelf
 
 DRAWN_FILE = "drawn-fleet.csv"  # what a command reads a drawn fleet from
-COEFFICIENTS = ("a0", "b0", "c0")
 _ASSUMED = {"saturation_low": RANGE[0], "saturation_high": RANGE[1], "rounds": 2 * ROUNDS}
 
 
-@dataclass(frozen=True, slots=True)
-class _Key:
-    """A key of a state: its usual value and its range, or the words that it may have."""
-
-    usual: Any = None
-    low: float = -math.inf
-    high: float = math.inf
-    whole: bool = False
-    words: tuple[str, ...] = ()
+def _one_of(words: tuple[str, ...], usual: str | None = None) -> Any:
+    kind: Any = Literal.__getitem__(words)
+    return kind | None, usual
 
 
-_COUNT = _Key(low=1, whole=True)
-_STEPS = _Key(low=1, high=MAX_STEPS, whole=True)
+def _number(kind: Any, usual: float | None = None, low: Any = None, high: Any = None) -> Any:
+    return (kind if usual is not None else kind | None), Field(usual, ge=low, le=high)
+
+
+_ID = (str, Field("given", max_length=64))
 # Of a drawn fleet; usual values are the page's own.
 _DRAWN = {
-    "num_clients": _Key(100, 2, 200_000, whole=True),  # more are read from a file with counts
-    "step_time_s": _Key(0.1),
-    "comm_time_s": _Key(2.0),
-    "step_energy_j": _Key(1e-3),
-    "comm_energy_j": _Key(2e-2),
-    "spread": _Key(0.33, 0.0, 1.5),
-    "straggler_share": _Key(0.0, 0.0, 0.5),
-    "straggler_slowdown": _Key(5.0, 1.0, 20.0),
-    "fleet_seed": _Key(1, 0, 2**31 - 1, whole=True),
-    "law": _Key("normal", words=("normal", "lognormal")),
+    "num_clients": _number(int, 100, 2, MOST_ROWS),  # more are read from a file with counts
+    "step_time_s": _number(float, 0.1),
+    "comm_time_s": _number(float, 2.0),
+    "step_energy_j": _number(float, 1e-3),
+    "comm_energy_j": _number(float, 2e-2),
+    "spread": _number(float, 0.33, 0.0, 1.5),
+    "straggler_share": _number(float, 0.0, 0.0, 0.5),
+    "straggler_slowdown": _number(float, 5.0, 1.0, 20.0),
+    "fleet_seed": _number(int, 1, 0, 2**31 - 1),
+    "law": _one_of(("normal", "lognormal"), "normal"),
 }
-KEYS = {
-    "fleet": _Key("given"),
-    "pilots": _Key("given"),
-    "bound": _Key("given", words=("given", "own", "none")),
-    "objective": _Key("weight", words=("weight", "prices")),
-    "method": _Key(words=METHODS),
-    "participation": _Key(words=tuple(LAWS)),
-    "energy_weight": _Key(0.0),
-    "target_gap": _Key(1.0),
-    "current_clients_per_round": _COUNT,
+# Every key of a state: its kind, its usual value and its range.
+KEYS: dict[str, Any] = {
+    "fleet": _ID,
+    "pilots": _ID,
+    "bound": _one_of(("given", "own", "none"), "given"),
+    "objective": _one_of(("weight", "prices"), "weight"),
+    "method": _one_of(METHODS),
+    "participation": _one_of(tuple(LAWS)),
+    "energy_weight": _number(float, 0.0),
+    "target_gap": _number(float, 1.0),
+    "current_clients_per_round": _number(int, low=1),
     **_DRAWN,
-    **dict.fromkeys(COEFFICIENTS, _Key()),
-    **{name: _Key(usual, 1.0, 1e6) for name, usual in _ASSUMED.items()},
-    **dict.fromkeys(PRICES, _Key(0.0)),
-    **{name: _COUNT if limit.kind is int else _Key() for name, limit in LIMITS.items()},
-    **dict.fromkeys(("min_local_steps", "max_local_steps", "current_local_steps"), _STEPS),
+    **{name: _number(float) for name in COEFFICIENTS},
+    **{name: _number(float, usual, 1.0, 1e6) for name, usual in _ASSUMED.items()},
+    **{name: _number(float, 0.0) for name in PRICES},
+    **{name: _number(limit.kind) for name, limit in LIMITS.items()},
+    "current_local_steps": _number(int, low=1, high=MAX_STEPS),
 }
+_State: type[BaseModel] = create_model(
+    "_State", __config__=ConfigDict(strict=True, extra="forbid", allow_inf_nan=False), **KEYS
+)
 
 
 def parse_json(body: bytes) -> dict[str, Any]:
@@ -95,91 +94,34 @@ def parse_json(body: bytes) -> dict[str, Any]:
 
 
 def read_state(given: Mapping[str, Any], shelf: Shelf) -> Question:
-    """What this state asks; InputError carries everything that is wrong with its parts.
-
-    What does not go together is said by whoever plans.
-    """
+    """What this state asks; InputError carries everything that is wrong with it."""
     collector = Collector()
-    for name in sorted(given.keys() - KEYS.keys())[:20]:
-        collector.add(InputProblem(column=name[:40], message="is not known. Remove it."))
-    state = _State(given, collector)
+    state = _values(given, collector)
     devices = collector.attempt(partial(_devices, state, shelf))
-    size = None if devices is None else len(devices.fleet)
-    limits = collector.attempt(partial(_limits, state, size))
-    counts = collector.attempt(partial(_objective, state))
     convergence = collector.attempt(partial(_convergence, state, shelf))
-    is_measured = convergence is None or convergence.is_measured
-    law = state["participation"] or ("uniform" if is_measured else "turns")
-    has_method = law == "uniform" and is_measured
-    method: Method | None = state["method"] if has_method else None
-    knowledge = None
-    if size is not None and convergence is not None:
-        knowledge = collector.attempt(partial(convergence.fitted, size, method))
-    current = _current(state, size, collector)
-    collector.finish()
-    if not (devices and limits and counts and convergence and knowledge):
-        raise AssertionError("a missing part is always a noted problem")
-    if has_method:
-        method = method or ("robust" if isinstance(knowledge, Estimate) else "exact")
-    prices, objective = counts
-    return Question(
-        devices=devices,
-        convergence=convergence,
-        problem=Problem(fleet=devices.fleet, objective=objective, limits=limits),
-        knowledge=knowledge,
-        participation=law,
-        prices=prices,
-        method=method,
-        current=current,
-        reference=_reference(state, shelf, knowledge, len(devices.fleet)),
+    current = _current(state, devices, collector)
+    reference = _reference(state, shelf, devices, convergence)
+    return make_question(
+        state, collector, devices, convergence, current=current, reference=reference
     )
 
 
-class _State(dict[str, Any]):
-    """Values of a state by key, each checked once it is asked for.
-
-    What is wrong with one is noted, and it has its usual value.
-    """
-
-    def __init__(self, given: Mapping[str, Any], collector: Collector) -> None:
-        super().__init__()
-        self._given, self._collector = given, collector
-
-    def __missing__(self, name: str) -> Any:
-        key, value = KEYS[name], self._given.get(name)
-        if value is not None and (fault := _fault(key, value)):
-            self._collector.add(InputProblem(column=name, message=fault))
-            value = None
-        if isinstance(value, int | float):
-            value = int(value) if key.whole else float(value)
-        self[name] = key.usual if value in (None, "") else value
-        return self[name]
-
-
-def _fault(key: _Key, value: Any) -> str:
-    """What is wrong with a value, if anything is."""
-    if key.words:
-        return "" if value in key.words else f"must be one of {', '.join(key.words)}."
-    if isinstance(key.usual, str):
-        is_short = isinstance(value, str) and len(value) <= 64
-        return "" if is_short else "must be a short text."
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return "must be a number."
+def _values(given: Mapping[str, Any], collector: Collector) -> dict[str, Any]:
+    """The value of every key; what is wrong with one is noted, and it has its usual value."""
+    said = {name: value for name, value in given.items() if value not in (None, "")}
     try:
-        number = float(value)
-    except OverflowError:
-        number = math.inf
-    if not math.isfinite(number):
-        return "must be a finite number."
-    if key.whole and number != int(number):
-        return "must be a whole number."
-    if not key.low <= number <= key.high:
-        ends = f"from {key.low:,g} to {key.high:,g}" if key.high < math.inf else "at least 1"
-        return f"must be {ends}, but got {number:,g}."
-    return ""
+        return _State.model_validate(said).model_dump()
+    except ValidationError as error:
+        found = {str(one["loc"][0]): one for one in error.errors(include_url=False)}
+    for name, details in [*found.items()][:MOST_PROBLEMS]:
+        is_known = details["type"] != "extra_forbidden"
+        words = wrong_value(name, details) if is_known else f"{name[:40]} is not known. Remove it."
+        collector.add(words)
+    sound = {name: value for name, value in said.items() if name not in found}
+    return _State.model_validate(sound).model_dump()
 
 
-def _devices(state: _State, shelf: Shelf) -> Devices:
+def _devices(state: Mapping[str, Any], shelf: Shelf) -> Devices:
     if state["fleet"] != "drawn":
         return shelf.find_fleet(state["fleet"])
     drawn = {name: state[name] for name in _DRAWN}
@@ -201,21 +143,7 @@ def _draw(drawn: Mapping[str, Any]) -> Devices:
     return Devices(name="a drawn fleet", fleet=fleet, file=DRAWN_FILE, python=python)
 
 
-def _limits(state: _State, size: int | None) -> Constraints:
-    limits = Constraints(**{name: state[name] for name in Constraints.__slots__})
-    if size is not None:
-        limits.clients_range(size)
-    return limits
-
-
-def _objective(state: _State) -> tuple[Prices | None, Objective]:
-    if state["objective"] != "prices":
-        return None, Objective.weighted(state["energy_weight"])
-    prices = Prices(**{price.field: state[name] for name, price in PRICES.items()})
-    return prices, prices.objective()
-
-
-def _convergence(state: _State, shelf: Shelf) -> Convergence:
+def _convergence(state: Mapping[str, Any], shelf: Shelf) -> Convergence:
     if state["bound"] == "own":
         return _own_bound(state)
     if state["bound"] != "none":
@@ -225,7 +153,7 @@ def _convergence(state: _State, shelf: Shelf) -> Convergence:
     return Convergence.unmeasured(*(state[name] for name in _ASSUMED))
 
 
-def _own_bound(state: _State) -> Convergence:
+def _own_bound(state: Mapping[str, Any]) -> Convergence:
     coefficients = {name: state[name] for name in COEFFICIENTS}
     if missing := [name for name, value in coefficients.items() if value is None]:
         raise InputError(f"a bound of one's own needs {', '.join(missing)}. Give a0, b0 and c0.")
@@ -234,22 +162,30 @@ def _own_bound(state: _State) -> Convergence:
     return Convergence(name="your own", known=Bound(**coefficients), target_gap=state["target_gap"])
 
 
-def _current(state: _State, size: int | None, collector: Collector) -> tuple[int, int] | None:
+def _current(
+    state: Mapping[str, Any], devices: Devices | None, collector: Collector
+) -> tuple[int, int] | None:
     clients, steps = state["current_clients_per_round"], state["current_local_steps"]
     if clients is None or steps is None:
         return None
-    if size is not None and clients > size:
-        message = f"must be from 1 to {size:,}, not {clients:,}."
-        collector.add(InputProblem(column="current_clients_per_round", message=message))
+    if devices is not None and clients > (size := len(devices.fleet)):
+        collector.add(f"current_clients_per_round must be from 1 to {size:,}, not {clients:,}.")
     return clients, steps
 
 
-def _reference(state: _State, shelf: Shelf, knowledge: Knowledge, size: int) -> Bound | Estimate:
+def _reference(
+    state: Mapping[str, Any],
+    shelf: Shelf,
+    devices: Devices | None,
+    convergence: Convergence | None,
+) -> Bound | Estimate:
     """What a bound of one's own is moved away from: what was given, or that of the example."""
-    if isinstance(knowledge, Estimate):
-        return knowledge
+    if devices is None or convergence is None:
+        return EXAMPLE_BOUND
     try:
-        given = shelf.find_pilots(state["pilots"]).fitted(size)
+        given = convergence if convergence.num_pilots else shelf.find_pilots(state["pilots"])
+        method = state["method"] if convergence.num_pilots else None
+        known = given.fitted(len(devices.fleet), method)
     except InputError:  # it cannot be had any more
         return EXAMPLE_BOUND
-    return EXAMPLE_BOUND if isinstance(given, Saturation) else given
+    return known if isinstance(known, Bound | Estimate) else EXAMPLE_BOUND

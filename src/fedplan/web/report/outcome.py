@@ -12,10 +12,9 @@ from fedplan.studies.accounts import bill_table, decision_table, run_table
 from fedplan.studies.experiment import Experiment
 from fedplan.studies.figures import has_losses, outcome_figure
 from fedplan.studies.keys import ObjectiveTable
-from fedplan.studies.outcome import Bill, Outcome
-from fedplan.studies.verdict import course_words
+from fedplan.studies.outcome import Outcome
 from fedplan.web.report.page import Facts, Part, Picture, Sections
-from fedplan.words import amount, joules, seconds, share, span, whole
+from fedplan.words import amount, joules, seconds, share
 
 _NOT_BEGUN = "Training was not begun."
 
@@ -29,7 +28,7 @@ def outcome_sections(experiment: Experiment, outcome: Outcome) -> tuple[str, str
         decided = decision_table(measured.runs[0], in_full=True)
         trained = run_table(measured.runs, title="Training runs")
     sections: Sections = {
-        "Summary": [_tiles(experiment, outcome), _answers(experiment, outcome)],
+        "Summary": [_tiles(experiment, outcome), Facts({"What was asked": _asked(experiment)})],
         "What was decided": [decided, shown["steps"]],
     }
     if outcome.groups:
@@ -64,17 +63,6 @@ def _tiles(experiment: Experiment, outcome: Outcome) -> Facts:
     return Facts(tiles, as_tiles=True)
 
 
-def _answers(experiment: Experiment, outcome: Outcome) -> Facts:
-    return Facts(
-        {
-            "What was asked": _asked(experiment),
-            "What was done": _done(outcome),
-            "What it cost": _paid(experiment, outcome),
-            "Was the forecast right": _right(outcome),
-        }
-    )
-
-
 def _asked(experiment: Experiment) -> str:
     study, table = experiment.study, experiment.study.objective
     where = f"{experiment.num_clients:,} simulated clients"
@@ -97,47 +85,6 @@ def _given(table: ObjectiveTable, names: Iterable[str]) -> str:
     """Those of these keys that have a value, with their values."""
     values = {kebab(name): getattr(table, name) for name in names}
     return ", ".join(f"{name} {value:g}" for name, value in values.items() if value)
-
-
-def _done(outcome: Outcome) -> str:
-    if outcome.setting is None or outcome.measured is None:
-        begun = "has not begun yet" if outcome.status == "unfinished" else "was not begun"
-        return f"Training {begun}: {outcome.message}"
-    words = course_words(outcome.measured.runs[0])
-    return f"Course {outcome.course}: {words}. {outcome.why}".rstrip()
-
-
-def _paid(experiment: Experiment, outcome: Outcome) -> str:
-    unit = experiment.objective.unit
-    measured, all_in = outcome.measured, outcome.all_in
-    if measured is None or all_in is None:
-        if not outcome.pilots:
-            return "Nothing: nothing was trained."
-        return f"The pilots: {_totals(outcome.pilots_bill)}. Training was not begun."
-    over = "those that reached the target" if measured.reached else "all, for none has arrived"
-    words = f"{_totals(all_in)}, or {amount(all_in.cost)} {unit}, every round from the first on"
-    if outcome.pilots:
-        words += f"; {_totals(outcome.pilots_bill)} of it are the pilots'"
-    return f"{words}. Of a training it is the average over {over}."
-
-
-def _totals(bill: Bill) -> str:
-    energy = f" and {joules(bill.energy_j)}" if bill.energy_j else ""
-    return seconds(bill.time_s) + energy
-
-
-def _right(outcome: Outcome) -> str:
-    told, measured = outcome.forecast, outcome.measured
-    if told is None:
-        return "Nothing was predicted."
-    words = (
-        f"by round {whole(told.round)}, {whole(told.rounds)} rounds were expected "
-        f"({span(told.interval)})"
-    )
-    if measured is None or not measured.reached:
-        return f"{words}; no run has reached the target, so there is nothing to compare."
-    verdict = "Yes" if outcome.as_predicted else "No"
-    return f"{verdict}: {words}, and {amount(measured.rounds)} were needed on average."
 
 
 def _pilot_losses(outcome: Outcome) -> Part:

@@ -8,7 +8,7 @@ from fedplan.core.fleet import QUANTITIES
 from fedplan.errors import InputError
 from fedplan.figures import alone, convergence_data
 from fedplan.store import RunEntry
-from fedplan.studies.accounts import run_table
+from fedplan.studies.accounts import decision_table, run_table
 from fedplan.studies.cells import Cell
 from fedplan.studies.devices import Devices
 from fedplan.studies.experiment import Experiment
@@ -84,38 +84,21 @@ def runs_sections(found: Recalled) -> tuple[str, str, Sections]:
     """Status, message and sections; what was asked is not known, so that runs speak for it."""
     message = f"{len(found.runs):,} run{'' if len(found.runs) == 1 else 's'} in the store."
     summary, status = {"What there is": message}, "stored"
-    plans = _plans(found)
-    if plans and (last := _last_run(found, *plans[-1][1:])) is not None:
-        status = "reached" if last.status == "target" else last.status
-        message = summary["Training"] = _training(last)
-        used = (f"from round {start:,}: K={k:,}, E={e:,}" for start, k, e in plans)
-        summary["Settings used"] = "; ".join(used)
+    record = found.records[0] if len(found.records) == 1 else None
+    if record is not None:  # of an app that plans by itself
+        status = "reached" if record.status == "target" else record.status
+        message = summary["Training"] = _training(found.runs[0])
     if found.reason:
         summary["No more is said because"] = found.reason
     sections: Sections = {"Summary": [Facts(summary)]}
     if found.runs:
         shown = run_table(found.runs, title="Runs, by K, E and seed", most=_MOST_ROWS)
         sections["Runs"] = [*_losses(found), shown]
+    if record is not None:
+        sections["What was decided"] = [decision_table(record, in_full=True)]
     if found.devices is not None:
         sections["Devices"] = [_devices(found.devices)]
     return status, message, sections
-
-
-def _plans(found: Recalled) -> list[list[int]]:
-    """The round that each setting was used from, and its K and E."""
-    plans = found.steps.get("plans")
-    return [
-        plan
-        for plan in (plans if isinstance(plans, list) else ())
-        if isinstance(plan, list) and len(plan) == 3 and all(isinstance(n, int) for n in plan)
-    ]
-
-
-def _last_run(found: Recalled, clients: int, steps: int) -> RunEntry | None:
-    """The training run of an app that plans by itself, by what it used last."""
-    # Pilots have other seeds, and larger ones.
-    runs = [r for r in found.runs if (r.clients_per_round, r.local_steps) == (clients, steps)]
-    return min(runs, key=lambda run: run.seed, default=None)
 
 
 def _training(run: RunEntry) -> str:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from fedplan.core.fleet import Fleet, FloatArray
 from fedplan.core.problem import Problem
 from fedplan.core.setting import Cohort, Participation, RoundCost
-from fedplan.errors import InputError, unmet
+from fedplan.errors import refuse, unmet
 from fedplan.participation.draws import pick
 from fedplan.participation.rankings import rank
 
@@ -62,8 +62,7 @@ def round_time_s(fleet: Fleet, clients_per_round: int, local_steps: float) -> fl
     """
     problems = clients_problems(clients_per_round, len(fleet))
     problems += unmet({"local_steps >= 1": local_steps >= 1}, local_steps=local_steps)
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     if clients_per_round == 1:
         return mean_round_time_s(fleet, local_steps)  # exactly so, and nothing need be ranked
     slowest = rank(fleet, local_steps, min_clients_per_round=clients_per_round)
