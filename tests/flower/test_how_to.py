@@ -18,7 +18,7 @@ PROGRAMS = [
     for block in BLOCKS
     if block.language == "python"
     and not block.is_session
-    and block.page != "CONTRIBUTING.md"  # tests/participation/test_new_law.py
+    and block.page != "CONTRIBUTING.md"  # test_new_law.py, test_new_plot.py
 ]
 FOLLOWED = {
     "README.md",

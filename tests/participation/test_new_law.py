@@ -19,7 +19,7 @@ from fedplan.participation import LAWS
 from fedplan.simulation import LearningRate, Simulator
 from fedplan.tasks import synthetic
 
-FILE, LINE = (
+FILE, LINE, *_ = (
     block.text for block in BLOCKS if block.page == "CONTRIBUTING.md" and block.language == "python"
 )
 PROGRAM = f"""
