@@ -19,6 +19,7 @@ from fedplan.convergence.histories import History
 from fedplan.convergence.pilots import Pilot
 from fedplan.convergence.saturation import ROUNDS
 from fedplan.core.fleet import (
+    MAX_CLIENTS,
     QUANTITIES,
     Fleet,
     FloatArray,
@@ -169,14 +170,16 @@ def _runs_part(
 def _wanted_of_run(name: str, value: float, *, blank: bool, begins: bool) -> str:
     """What a cell of a run must be, where it is not; before the first round only losses count."""
     if name == "loss":
-        return (
-            "" if blank or math.isfinite(value) else "a number, or empty where nobody measured it"
-        )
-    if name == "round":
-        return "" if value >= 0 and value.is_integer() else "a whole number >= 0"
-    if name == "learning_rate":
-        return "" if begins or 0 < value < math.inf else "a number > 0"
-    return "" if begins or (value >= 1 and value.is_integer()) else "a whole number >= 1"
+        fits = blank or abs(value) <= LARGEST
+        wanted = f"a number of at most {LARGEST:g}, or empty where nobody measured it"
+    elif name == "learning_rate":
+        fits = begins or SMALLEST <= value <= LARGEST
+        wanted = f"a number > 0, from {SMALLEST:g} to {LARGEST:g}"
+    else:
+        least = 0 if name == "round" else 1
+        fits = begins or (least <= value <= MAX_CLIENTS and value.is_integer())
+        wanted = f"a whole number >= {least} (at most 10^12)"
+    return "" if fits else wanted
 
 
 def write_fleet(path: str | os.PathLike[str], fleet: Fleet) -> None:

@@ -33,6 +33,7 @@ FLEET = [
     "device",
 ]
 PILOTS = "clients_per_round local_steps upper_loss lower_loss rounds_to_upper rounds_to_lower seed"
+RUNS = "round clients local_steps loss run learning_rate"
 
 
 def tables(columns, fixed=()):
@@ -46,6 +47,21 @@ def tables(columns, fixed=()):
         lambda drawn: "\n".join(",".join(line) for line in [drawn[0], *drawn[1]])
     )
     return text.map(lambda each: each.encode(errors="surrogatepass")) | st.binary(max_size=200)
+
+
+@st.composite
+def trainings(draw):
+    """Runs as they are, but for a cell here and there."""
+    lines = ["round,clients,local_steps,loss,run"]
+    for name in "abc"[: draw(st.integers(1, 3))]:
+        steps = draw(st.sampled_from([1, 5, 50]))
+        for number in range(1, draw(st.integers(2, 12))):
+            loss = draw(st.floats(0.1, 1.0)) / number
+            cells = [str(number), "10", str(steps), repr(loss), name]
+            if draw(st.integers(0, 30)) == 0:
+                cells[draw(st.integers(0, 4))] = draw(NUMBERS)
+            lines.append(",".join(cells))
+    return "\n".join(lines).encode(errors="surrogatepass")
 
 
 def in_a_folder(name, content, *words):
@@ -72,6 +88,15 @@ def test_pilots(content):
     words = ("estimate", "--pilots", "pilots.csv", "--num-clients", "100")
     code, said = in_a_folder("pilots.csv", content, *words)
     assert code != 2 or "pilots" in said, said
+
+
+@tries
+@given(tables(RUNS.split()) | tables(RUNS.split()[:4]) | trainings())
+@example(b"round,clients,local_steps,loss,learning_rate\n1,2,3,1,1e-300\n2,2,3,0.9,1e300\n")
+@example(b"round,clients,local_steps,loss\n1,1e308,1,1e308\n2,1,1e308,-1e308\n")
+def test_runs(content):
+    code, said = in_a_folder("runs.csv", content, "learn", "runs.csv")
+    assert code != 2 or "runs.csv" in said, said
 
 
 VALUES = st.one_of(
@@ -107,6 +132,7 @@ def studies(draw):
 @example('[fleet]\nfile = "a\\u0000b"', [])
 @example("", [("rounds", "[" * 2000 + "]" * 2000)])
 @example("", [("file", "[" * 3000 + "]" * 3000)])  # a name that no file system takes
+@example('[fleet]\nfile = "/dev/zero"', [("data", "'/dev/zero'")])
 def test_studies(text, overrides):
     with folder() as where, bounded(), suppress(InputError):
         path = Path(where) / "study.toml"
@@ -117,6 +143,12 @@ def test_studies(text, overrides):
 def npy(shape, kind, size):
     header = repr({"descr": kind, "fortran_order": False, "shape": shape}).encode()
     return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(size)
+
+
+def _saved(array):
+    file = io.BytesIO()
+    np.save(file, array)
+    return file.getvalue()
 
 
 SIZES = st.sampled_from([0, 1, 2, 10, 10, 10, 10**9, 2**31, 2**63 - 1, 2**64, -1])
@@ -131,16 +163,8 @@ MEMBERS = st.one_of(
     ),
     st.builds(lambda *shape: npy(shape, "<f4", 10**5), st.just(10), SIZES),
     st.binary(max_size=60),
-    st.sampled_from([np.arange(10), np.ones((10, 2)), np.full(10, 2**63 - 1)]).map(
-        lambda array: _saved(array)
-    ),
+    st.sampled_from([np.arange(10), np.ones((10, 2)), np.full(10, 2**63 - 1)]).map(_saved),
 )
-
-
-def _saved(array):
-    file = io.BytesIO()
-    np.save(file, array)
-    return file.getvalue()
 
 
 @tries
@@ -152,6 +176,12 @@ def _saved(array):
     st.lists(st.tuples(st.integers(0, 2000), st.integers(0, 255)), max_size=4),
 )
 @example({"x": npy((10, 10**8), "|u1", 10**7)}, zipfile.ZIP_DEFLATED, [])
+@example({"x": npy((2**64, 2), "<f4", 80)}, zipfile.ZIP_STORED, [])
+@example({"x": b"no array"}, zipfile.ZIP_STORED, [])
+@example({"y": _saved(np.full(10, 2**63 - 1))}, zipfile.ZIP_STORED, [])
+@example({"y": _saved(np.full(10, 10**9))}, zipfile.ZIP_STORED, [])
+@example({}, zipfile.ZIP_LZMA, [(60, 255), (70, 0), (80, 255)])
+@example({}, zipfile.ZIP_DEFLATED, [(60, 255), (70, 0), (80, 255)])
 def test_arrays(members, method, flips):
     sound = {
         "x": _saved(np.ones((10, 2))),

@@ -76,6 +76,9 @@ def test_cells(sound, which, value, command):
     flips=st.lists(st.tuples(st.integers(0, 2**20), st.integers(0, 255)), min_size=1, max_size=20),
     command=st.integers(0, len(COMMANDS) - 1),
 )
+@example(flips=[(100, 255)], command=0)  # the page of the schema
+@example(flips=[(18, 9), (19, 9)], command=1)  # a version of the file format that there is not
+@example(flips=[(16, 0), (17, 0)], command=2)  # pages of no size
 def test_bytes(sound, flips, command):
     content = bytearray(sound[0].read_bytes())
     for place, value in flips:

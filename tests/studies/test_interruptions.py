@@ -137,14 +137,19 @@ def undisturbed(tmp_path_factory):
     return result
 
 
-def interrupt_again_and_again(words, path, kills, undisturbed):
+def drawn(kills):
+    """So many moments of a command, as parts of the time that it takes."""
+    draw = random.Random(kills)
+    return [draw.uniform(0.3, 1.0) for _ in range(kills)]
+
+
+def interrupt_again_and_again(words, path, moments, undisturbed):
     whole = undisturbed(words)
-    moments = random.Random(f"{words} {kills}")
     before, errs = [], []
-    for _ in range(kills):
+    for moment in moments:
         before.append(finished_runs(path))
         process = begin(words, path)
-        time.sleep(moments.uniform(0.3, 1.0) * whole.took_s)
+        time.sleep(moment * whole.took_s)
         process.send_signal(signal.SIGKILL)
         errs.append(process.communicate()[1])
         if path.exists():
@@ -160,12 +165,12 @@ def interrupt_again_and_again(words, path, kills, undisturbed):
     check_trained_once(before, errs, whole.rounds)
     assert not logged("training", errs[-1])
     check_integrity(path)
-    return len(before[kills])
+    return len(before[len(moments)])
 
 
 def test_a_sweep_killed_at_any_moment_goes_on_where_it_was(tmp_path, undisturbed):
     ended = [
-        interrupt_again_and_again(SWEEP, tmp_path / f"{kills}.db", kills, undisturbed)
+        interrupt_again_and_again(SWEEP, tmp_path / f"{kills}.db", drawn(kills), undisturbed)
         for kills in (5, 4)
     ]
     assert any(ended)
@@ -199,7 +204,7 @@ def test_a_sweep_by_any_law_is_the_same_after_a_kill(tmp_path, law, grid):
 
 @pytest.mark.parametrize("words", [RUN, PAPER_RUN], ids=["online", "paper"])
 def test_a_run_killed_at_any_moment_goes_on_where_it_was(tmp_path, undisturbed, words):
-    interrupt_again_and_again(words, tmp_path / "runs.db", 2, undisturbed)
+    interrupt_again_and_again(words, tmp_path / "runs.db", drawn(2), undisturbed)
 
 
 def test_a_run_that_is_suspended_and_resumed_comes_to_the_same(tmp_path, undisturbed):
@@ -228,10 +233,29 @@ def test_two_runs_of_the_same_study_at_once_come_to_the_same(tmp_path, undisturb
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("words", [SWEEP, RUN], ids=["sweep", "run"])
-def test_thirty_kills_change_nothing(tmp_path, undisturbed, words):
+@pytest.mark.parametrize("words", [SWEEP, RUN, PAPER_RUN], ids=["sweep", "run", "paper"])
+def test_kills_at_thirty_moments_change_nothing(tmp_path, undisturbed, words):
+    """All along the command, from its first import to its last line: three kills of each store."""
+    draw = random.Random(30)
+    moments = [(place + draw.random()) / 30 for place in range(30)]
     for place in range(10):
-        interrupt_again_and_again(words, tmp_path / f"{place}.db", 3, undisturbed)
+        path = tmp_path / f"{place}.db"
+        interrupt_again_and_again(words, path, moments[place::10], undisturbed)
+
+
+@pytest.mark.slow
+def test_one_of_two_runs_at_once_is_killed_and_the_other_comes_to_the_same(tmp_path, undisturbed):
+    whole = undisturbed(RUN)
+    for place, moment in enumerate(drawn(10)):
+        path = tmp_path / f"{place}.db"
+        killed, other = (begin(RUN, path) for _ in range(2))
+        time.sleep(moment * whole.took_s)
+        killed.send_signal(signal.SIGKILL)
+        killed.communicate()
+        out, _ = other.communicate()
+        assert (other.returncode, json.loads(out)) == whole.answer
+        assert len(finished_runs(path)) == whole.num_runs
+        check_integrity(path)
 
 
 def test_an_interrupt_leaves_a_whole_store_and_the_sweep_goes_on(tmp_path, undisturbed):

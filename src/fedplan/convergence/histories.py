@@ -123,9 +123,9 @@ def learn_saturation(histories: Sequence[History], num_clients: int | None = Non
     each = weights.sum(axis=1) / weights.sum()
     share = np.cumsum(each) - each / 2
     low, middle, high = np.exp(np.interp(_ENDS, share, np.log(_SATURATIONS))).tolist()
-    if not levels.size:
-        return Learnt(saturation=middle, interval=(low, high))
     known = np.isfinite(gone := ways(middle)[weights.sum(axis=0).argmax()])
+    if not known.any():
+        return Learnt(saturation=middle, interval=(low, high))
     lowest = int(known.sum(axis=0).argmax())
     return Learnt(
         saturation=middle,
@@ -142,11 +142,13 @@ def _common_levels(curves: Sequence[_Curve]) -> FloatArray:
     Of a single training, the lowest that it has come to.
     """
     named = np.concatenate([np.empty(0), *(curve.late_losses() for curve in curves)])
-    if not named.size:
-        return named
     lows = sorted(float(curve.losses[-1]) for curve in curves)
-    common = named[named >= lows[min(1, len(lows) - 1)]]
-    return np.unique(np.quantile(common, np.linspace(0.0, 1.0, _LEVELS)))
+    common = named[named >= lows[min(1, len(lows) - 1)]] if lows else named
+    return (
+        common
+        if not common.size
+        else np.unique(np.quantile(common, np.linspace(0.0, 1.0, _LEVELS)))
+    )
 
 
 def _agreement(ways: FloatArray) -> FloatArray:

@@ -10,6 +10,7 @@ import asyncio
 import hashlib
 import io
 import json
+import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
@@ -50,6 +51,7 @@ _TYPES = {
     "svg": "image/svg+xml",
 }
 _PAGE = "index.html"
+_LENGTH = re.compile(r"[0-9]{1,12}")  # of a body
 # Before plotly's own first line: a browser that knows this comment compiles the whole script beside
 # the page while it loads, which otherwise keeps the page itself busy for half a second.
 _COMPILE_AHEAD = b"//# allFunctionsCalledOnLoad\n"
@@ -268,7 +270,7 @@ async def _body(request: Request, kind: str, most: int) -> bytes:
         raise HTTPException(415, f"the content type must be {kind}, but is {given[:60]!r}.")
     too_long = HTTPException(413, f"the body must have at most {most:,} bytes.")
     length = request.headers.get("content-length", "0")
-    if not length.isdigit() or int(length) > most:
+    if not _LENGTH.fullmatch(length) or int(length) > most:
         raise too_long
     parts, size = [], 0
     try:
