@@ -65,9 +65,7 @@ async def ask(app, scope, body):
     public=st.booleans(),
     method=st.sampled_from(["GET", "POST", "HEAD", "PUT", "OPTIONS"]) | LATIN,
     path=st.sampled_from(PATHS) | st.builds("{}{}".format, st.sampled_from(PATHS), st.text()),
-    query=st.sampled_from(
-        [b"", b"name=f.csv", b"name=%00", b"token=sesame", b"experiment=a%ff"]
-    )
+    query=st.sampled_from([b"", b"name=f.csv", b"name=%00", b"token=sesame", b"experiment=a%ff"])
     | st.binary(max_size=40),
     headers=HEADERS,
     body=BODIES,
