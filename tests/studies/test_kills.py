@@ -1,4 +1,4 @@
-"""Ten kills of each command that writes: nothing is lost, doubled or different, nothing left over.
+"""Kills of each command that writes: nothing is lost, doubled or different, nothing left over.
 
 At moments drawn from the command's name: `pytest -m slow tests/studies/test_kills.py`.
 """
@@ -53,7 +53,11 @@ def begin(words, folder):
 
 
 def finish(words, folder):
-    process = begin(words, folder)
+    return answer_of(begin(words, folder), words)
+
+
+def answer_of(process, words):
+    """What it has printed in the end, where that is to be read by programs."""
     out, _ = process.communicate()
     assert process.returncode in (0, 1)
     answer = json.loads(out) if "json" in words else {}
@@ -129,3 +133,17 @@ def test_ten_kills_change_nothing(tmp_path, request, name):
     assert len(rows(killed)) == len(rows(whole))
     assert cut_short, "no kill came in time"
     check_integrity(killed / "fedplan.db")
+
+
+@pytest.mark.parametrize("name", [name for name in COMMANDS if name not in ALONE])
+def test_two_at_once_come_to_the_same_as_one(tmp_path, name):
+    words = COMMANDS[name]
+    whole, shared = tmp_path / "whole", tmp_path / "shared"
+    for folder in (whole, shared):
+        folder.mkdir()
+    answer = finish(words, whole)
+    both = [begin(words, shared) for _ in range(2)]
+    assert [answer_of(process, words) for process in both] == [answer, answer]
+    assert files(shared).keys() == files(whole).keys(), "nothing is left over"
+    assert len(rows(shared)) == len(rows(whole))
+    check_integrity(shared / "fedplan.db")

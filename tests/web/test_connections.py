@@ -5,10 +5,12 @@ from __future__ import annotations
 import resource
 import socket
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 import pytest
 from served import end_server, start_server
+
+from fedplan.web.connections import MOST_CONNECTIONS
 
 HALF = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "
 
@@ -20,8 +22,10 @@ def own_server(tmp_path):
     assert end_server(server) in (0, 130)
 
 
-def half_open(stack, port):
-    connection = stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=30))
+def half_open(stack, port, host="127.0.0.1"):
+    """A connection from this address that sends half a request."""
+    made = socket.create_connection(("127.0.0.1", port), timeout=30, source_address=(host, 0))
+    connection = stack.enter_context(made)
     connection.sendall(HALF)
     return connection
 
@@ -44,6 +48,18 @@ def test_others_are_served_beside_1200_half_sent_requests(own_server):
         for _ in range(10):
             assert answers_within(own_server, 1.0)
     assert own_server.plan(energy_weight=0.3).status == 200
+
+
+def test_who_has_most_connections_makes_room(own_server):
+    with ExitStack() as stack:
+        first = half_open(stack, own_server.port, "127.0.0.2")
+        many = [half_open(stack, own_server.port) for _ in range(MOST_CONNECTIONS)]
+        assert answers_within(own_server, 5.0)
+        first.sendall(b"no\r\n\r\n")
+        assert first.recv(9) == b"HTTP/1.1 "
+        many[0].settimeout(5)
+        with suppress(ConnectionResetError):
+            assert many[0].recv(1) == b""
 
 
 def test_a_request_that_does_not_come_is_given_up(own_server):
