@@ -12,9 +12,9 @@ import os
 import statistics
 import time
 
+from fedplan import uniform
 from fedplan.core.records import Stop
 from fedplan.core.setting import Setting
-from fedplan.participation import uniform
 from fedplan.simulation import Simulator
 from fedplan.studies import read_study
 from fedplan.studies.experiment import build_experiment, build_setting

@@ -24,8 +24,7 @@ from typing import Any
 
 from fedplan.atomic import draft_of
 from fedplan.figures.for_print import print_style
-from fedplan.studies import read_study
-from fedplan.studies.experiment import build_experiment
+from fedplan.studies import build_experiment, read_study
 
 HERE = Path(__file__).parent
 INPUTS = HERE / "prototype"

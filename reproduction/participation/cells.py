@@ -17,9 +17,8 @@ from suite.pricing import Pricing, best_uniform, train_uniform
 from suite.task import Task
 from suite.trainings import Reached, Trainings
 
-from fedplan.core.problem import Problem
+from fedplan import Problem, Turns
 from fedplan.core.setting import RoundCost, Setting
-from fedplan.participation import Turns
 from fedplan.planning.rounds import rounds_of_turns
 from fedplan.planning.turns import choose_groups
 

@@ -10,9 +10,9 @@ from statistics import fmean, stdev
 from suite.pricing import Pricing
 from suite.trainings import Trainings
 
+from fedplan import uniform
 from fedplan.core.records import Stop
 from fedplan.core.setting import Setting
-from fedplan.participation import uniform
 from participation.cells import turns_at
 
 LATER = 200  # rounds

@@ -10,8 +10,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fedplan.core.learning_rate import LearningRate
 from fedplan.models import Learner, LeNet5, Logistic
+from fedplan.simulation import LearningRate
 from fedplan.tasks import dirichlet, iid, power_law_sizes, synthetic, two_labels_shards
 from suite import data
 from suite.task import Task

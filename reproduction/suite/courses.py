@@ -12,8 +12,8 @@ from functools import cache
 from pathlib import Path
 from threading import Lock
 
+from fedplan import Problem
 from fedplan.core.course import Course
-from fedplan.core.problem import Problem
 from fedplan.core.records import RunRecord, Stop
 from fedplan.course import COURSES
 from fedplan.models.logistic import BATCH

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fedplan.core.learning_rate import LearningRate
 from fedplan.models import Logistic
+from fedplan.simulation import LearningRate
 from fedplan.tasks import synthetic
 from suite import data
 from suite.task import Task

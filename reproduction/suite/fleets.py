@@ -8,9 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from fedplan.core.fleet import Fleet, draw_fleet, with_stragglers
-from fedplan.core.objective import Objective
-from fedplan.core.problem import Problem
+from fedplan import Fleet, Objective, Problem, draw_fleet, with_stragglers
 
 # Setup 1's prototype, as the paper measured it, and as spread out as other fleets here: standard
 # deviations of a step and of communication, in seconds, and the law.

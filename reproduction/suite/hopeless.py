@@ -9,10 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from fedplan.core.learning_rate import LearningRate
-from fedplan.core.problem import Problem
+from fedplan import Problem
 from fedplan.core.records import Stop
-from fedplan.simulation import Simulator
+from fedplan.simulation import LearningRate, Simulator
 from suite.courses import FIRST_SEED, ONLINE, longest, make_course, read_rows
 from suite.pricing import Pricing, best_uniform
 from suite.standing import table

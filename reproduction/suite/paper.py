@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cache, cached_property
 
-from fedplan.core.problem import Problem
+from fedplan import Problem, uniform
 from fedplan.core.records import RunRecord, Stop
-from fedplan.participation import uniform
 from fedplan.studies import choose_setting
 from fedplan.studies.keys import PlanningTable
 from suite.trainings import Trainings

@@ -8,10 +8,9 @@ from functools import cache
 from pathlib import Path
 from statistics import fmean
 
-from fedplan.core.fleet import Fleet, FloatArray
-from fedplan.core.problem import Problem
+from fedplan import Fleet, Problem, uniform
+from fedplan.core.fleet import FloatArray
 from fedplan.core.setting import Setting
-from fedplan.participation import uniform
 from suite.fleets import make_fleet, make_problem
 from suite.trainings import NEVER, Trainings
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fedplan.core.learning_rate import LearningRate
+from fedplan.simulation import LearningRate
 from suite import data
 from suite.development import SETUP1, SETUP3
 from suite.task import Task

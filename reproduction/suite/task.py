@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from fedplan.core.learning_rate import LearningRate
+from fedplan import Uniform, uniform
 from fedplan.core.setting import Setting
 from fedplan.models import Learner
-from fedplan.participation import Uniform, uniform
+from fedplan.simulation import LearningRate
 
 FLEETS = ("normal", "lognormal", "tenth slow", "hospitals")
 WEIGHTS = (0.0, 0.5, 0.9, 1.0)

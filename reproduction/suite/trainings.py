@@ -20,11 +20,11 @@ from threading import Lock
 import numpy as np
 from grid import read_rounds, results_path
 
-from fedplan.core.fleet import Fleet, FloatArray
+from fedplan import Fleet, uniform
+from fedplan.core.fleet import FloatArray
 from fedplan.core.records import RoundRecord, Stop
 from fedplan.core.setting import Setting
 from fedplan.models import Learner
-from fedplan.participation import uniform
 from fedplan.participation.draws import present
 from fedplan.simulation import Clock, Evaluation, Simulator
 from suite.task import Task

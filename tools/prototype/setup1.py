@@ -27,19 +27,17 @@ from typing import Any
 import click
 import numpy as np
 
+from fedplan import Fleet, uniform
 from fedplan.atomic import draft_of
 from fedplan.core.course import Course
-from fedplan.core.fleet import Fleet
 from fedplan.core.records import RoundRecord, RunRecord, Stop
 from fedplan.core.setting import Setting
 from fedplan.course import Online
 from fedplan.course.live import Live
 from fedplan.errors import FedplanError
-from fedplan.participation import uniform
 from fedplan.simulation import Simulator
-from fedplan.studies import read_study
+from fedplan.studies import Experiment, build_experiment, read_study
 from fedplan.studies.devices import observed_fleet
-from fedplan.studies.experiment import Experiment, build_experiment
 from fedplan.studies.outcome import forecast_of
 from fedplan.studies.paper_pilots import choose_setting
 from light import PORT, LightDevice, end_devices, enter, start_devices

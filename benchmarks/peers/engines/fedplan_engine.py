@@ -17,9 +17,9 @@ from typing import Any
 
 from common import MODES, Task, Workload, report
 
+from fedplan import uniform
 from fedplan.core.records import RoundRecord, Stop
 from fedplan.models import Learner, Logistic
-from fedplan.participation import uniform
 from fedplan.simulation import Evaluation, Job, LearningRate, Simulator
 from fedplan.tasks import FederatedData
 
@@ -31,7 +31,7 @@ def make_learner(model: str, data: FederatedData, batch_size: int) -> Learner:
     if model == "logistic":
         return Logistic(data, batch_size=batch_size)
     try:
-        from fedplan.models.lenet import LeNet5
+        from fedplan.models import LeNet5
     except ImportError as error:
         raise SystemExit(f"this fedplan has no LeNet-5: {error}") from None
     return LeNet5(data, batch_size=batch_size)
