@@ -1,4 +1,4 @@
-"""Files that are whole or not there: written beside the target, then moved over it."""
+"""Files that are complete or absent: written beside the target, then moved over it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text into cells: a CSV file read in blocks, with every fault placed by line and column."""
+"""CSV files read in blocks of cells, with the line and column of every fault."""
 
 from __future__ import annotations
 

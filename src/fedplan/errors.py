@@ -1,4 +1,4 @@
-"""What can go wrong, and the exit code each kind maps to.
+"""Exceptions, and the exit code of each kind.
 
 FedplanError            1  anything fedplan raises on purpose
 ├── InputError          2  the request or a file is wrong; carries every problem found

@@ -1,4 +1,4 @@
-"""Data frames: tables for other libraries; the one place that knows polars and pandas."""
+"""Data frames: the only module that knows polars and pandas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Public names that are imported on first use, so that importing their package costs nothing."""
+"""Public names imported on first use, so that importing their package is cheap."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""HTML that cannot be broken into: every text is escaped, unless it was made here."""
+"""HTML that is safe by construction: every text is escaped."""
 
 from __future__ import annotations
 

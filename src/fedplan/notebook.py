@@ -1,4 +1,4 @@
-"""Notebook habits: results that show themselves as small tables, and become data frames.
+"""Display in notebooks: results as small tables, and as data frames.
 
 The HTML has no colours of its own, so that it reads on any theme, and every text is escaped.
 """

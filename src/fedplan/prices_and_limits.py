@@ -1,4 +1,4 @@
-"""Prices and limits as flags, study keys and pages have them, each described once."""
+"""Prices and limits, described once for flags, study keys and pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON that every program reads: what has no finite value becomes null."""
+"""JSON that every program can read: values that are not finite become null."""
 
 from __future__ import annotations
 

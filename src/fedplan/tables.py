@@ -1,4 +1,4 @@
-"""The CSV files users bring: fleet.csv and pilots.csv, read whole or not at all."""
+"""The CSV files of users: fleet.csv and pilots.csv, read whole or not at all."""
 
 from __future__ import annotations
 

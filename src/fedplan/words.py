@@ -1,4 +1,4 @@
-"""Words: numbers, units, times and tables as people read them, wherever they are shown."""
+"""Numbers, units, times and tables as text, for every output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every command by its name; `fedplan.cli.main` runs them."""
+"""All commands by name; `fedplan.cli.main` runs them."""
 
 from __future__ import annotations
 

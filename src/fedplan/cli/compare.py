@@ -1,4 +1,4 @@
-"""`fedplan compare`: several courses on one study, and what each costs all in."""
+"""`fedplan compare`: several courses on one study, with their full costs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`fedplan estimate`: the convergence bound that pilots support."""
+"""`fedplan estimate`: fit the convergence bound to pilots."""
 
 from __future__ import annotations
 

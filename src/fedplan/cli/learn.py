@@ -1,4 +1,4 @@
-"""`fedplan learn`: how local steps save rounds, from runs that were trained anywhere."""
+"""`fedplan learn`: how local steps save rounds, from runs trained with any framework."""
 
 from __future__ import annotations
 

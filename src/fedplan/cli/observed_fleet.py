@@ -1,4 +1,4 @@
-"""`fedplan profile --fleet-from`: the devices of a live study, by the rounds they took part in."""
+"""`fedplan profile --fleet-from`: the devices of a live study, from its rounds."""
 
 from __future__ import annotations
 

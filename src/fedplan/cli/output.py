@@ -1,4 +1,4 @@
-"""Output: a result as JSON or as facts and tables, errors with every problem, and pictures."""
+"""Output: results as JSON or as facts and tables, errors with every problem, and plots."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is shown on standard error while a command works."""
+"""Progress shown on standard error while a command works."""
 
 from __future__ import annotations
 

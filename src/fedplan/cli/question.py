@@ -1,4 +1,4 @@
-"""The question that options ask: devices, what is known of convergence, prices and limits.
+"""From options to a question: devices, convergence, prices and limits.
 
 Commands import it when they are run: it brings the planner with it, which `--help` does without.
 """

@@ -1,4 +1,4 @@
-"""`fedplan run`: start training, learn from the rounds, arrive, and show the whole bill."""
+"""`fedplan run`: start training, learn from the rounds, reach the target, show the bill."""
 
 from __future__ import annotations
 

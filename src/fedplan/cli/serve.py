@@ -1,4 +1,4 @@
-"""`fedplan serve`: a local page where moving a slider shows what it does."""
+"""`fedplan serve`: a local page with a slider for every part of a question."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`fedplan list` and `fedplan show`: what a store has, and what is known of one of it."""
+"""`fedplan list` and `fedplan show`: what a store contains."""
 
 from __future__ import annotations
 

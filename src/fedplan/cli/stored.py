@@ -1,4 +1,4 @@
-"""What a store has, by name; and `fedplan plot`, `export` and `report`, which write it to files."""
+"""`fedplan plot`, `export` and `report`: write what is stored to files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`fedplan sweep`: every setting of a grid trained to the target, and what each costs."""
+"""`fedplan sweep`: train every setting of a grid to the target and compare costs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Training: the request that every command that trains gets, and the steps they share.
+"""What all training commands share: their request, and the steps to carry it out.
 
 Read the study, fetch and build, compile; on the simulator, or on the nodes of a federation.
 """

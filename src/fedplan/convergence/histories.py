@@ -1,4 +1,4 @@
-"""Histories: what the losses of earlier trainings tell of local steps.
+"""Histories: what the losses of earlier runs say about local steps.
 
 With E local steps and K of N clients, a training takes about
 rounds (1 + saturation / E + sampling (1 / K - 1 / N)) rounds to a loss, so one round goes the

@@ -1,4 +1,4 @@
-"""Pilot: one short training run, the measurement a convergence bound is estimated from."""
+"""Pilot: one short training run, from which a convergence bound is estimated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Saturation: how rounds fall with local steps, where nothing is known but roughly that.
+"""Saturation: how rounds fall with local steps, known only roughly.
 
 With every client's data in turn, R(E) = rounds (1 + saturation / E): local steps save rounds until
 about `saturation` of them, where half of what steps can save is saved.

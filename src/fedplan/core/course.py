@@ -1,4 +1,4 @@
-"""Course: what to do next. A course begins a training, and its steering is asked and told.
+"""Course: what to do next. A course begins a training; its steering is asked and told.
 
 A setting is the simplest course: it never changes.
 """

@@ -1,4 +1,4 @@
-"""Fleet: what one local step and one exchange of the model cost on every device."""
+"""Fleet: what a local step and a model exchange cost on every device."""
 
 from __future__ import annotations
 

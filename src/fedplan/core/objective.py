@@ -1,4 +1,4 @@
-"""Objective: what a second, a joule and a client's round are worth, by weight or by prices."""
+"""Objective: the value of a second, a joule and a participation, by weight or by prices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plan: the chosen (K, E), what it will cost, the proof, and what else could have been chosen."""
+"""Plan: the chosen setting, its expected cost, the proof, and the alternatives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Problem: the question. Which devices, whose data, what counts, within which limits."""
+"""Problem: the question. Which devices, whose data, what to minimise, within which limits."""
 
 from __future__ import annotations
 

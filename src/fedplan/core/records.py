@@ -1,4 +1,4 @@
-"""Records: what one training run produced, round by round, whichever engine ran it."""
+"""Records: what a training run produced, round by round, on any engine."""
 
 from __future__ import annotations
 

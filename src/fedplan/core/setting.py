@@ -1,4 +1,4 @@
-"""Setting: a way to train, who trains when and for how many local steps."""
+"""Setting: who trains when, and for how many local steps."""
 
 from __future__ import annotations
 

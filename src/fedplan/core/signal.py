@@ -1,4 +1,4 @@
-"""Signal: what the updates of a round say of its local steps, in a few hundred numbers.
+"""Signal: what the updates of a round say about its local steps, in a few hundred numbers.
 
 Lengths and angles of sums of updates survive a random projection, so nobody has to send or keep a
 second model: a client tells a sketch of its update half-way, and sketches add up as updates do.

@@ -1,4 +1,4 @@
-"""What to do next: one file for each course, registered here by its name."""
+"""What to do next: one file per course, registered here by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""AdaComm: as the loss falls, fewer local steps.
+"""AdaComm: fewer local steps as the loss falls.
 
 Wang and Joshi, "Adaptive Communication Strategies to Achieve the Best Error-Runtime Trade-off in
 Local-Update SGD" (2019). With F0 and eta0 the loss and the rate at the start,

@@ -1,4 +1,4 @@
-"""Adaptive tau: local steps by how far clients drift apart, for a budget.
+"""Adaptive tau: local steps chosen by client drift, within a budget.
 
 Wang et al., "Adaptive Federated Learning in Resource Constrained Edge Computing Systems" (2019).
 Clients tell how quickly their loss and its gradient change, rho and beta, and how far their

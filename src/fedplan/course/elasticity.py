@@ -1,4 +1,4 @@
-"""Elasticity: how much further more local steps would go, from the rounds of a training itself.
+"""Elasticity: how much further more local steps would get, from the rounds of a training.
 
 With D the sum of the updates of some rounds and H the sum of what they were half-way,
 ln(|D| / |H|) / ln 2 says how the way grows with local steps: 1 where twice the steps go twice as

@@ -1,4 +1,4 @@
-"""Forecast: how many rounds a training will take, from the losses it has had so far.
+"""Forecast: how many rounds a training will take, from its losses so far.
 
 Losses of the last two thirds of the rounds, taken to go on falling by the same share in each round,
 say how many times as many rounds the target is at. They fall more slowly later on, so that the

@@ -1,4 +1,4 @@
-"""Adaptive client sampling: draw more often who matters more and costs less.
+"""Adaptive client sampling: draw clients that matter more or cost less more often.
 
 Luo et al., "Tackling System and Statistical Heterogeneity for Federated Learning with Adaptive
 Client Sampling" (INFOCOM 2022). K clients are drawn with replacement by chances q, and each counts

@@ -1,4 +1,4 @@
-"""Live: any course on real devices, whose costs the rounds themselves show.
+"""Live: any course on real devices, whose costs are measured round by round.
 
 Everything follows from the records of the rounds: told of them again, a new steering decides as the
 one before it did.

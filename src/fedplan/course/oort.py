@@ -1,4 +1,4 @@
-"""Oort: clients with a high loss that are quick enough, and some that nobody has tried.
+"""Oort: clients with a high loss and a fast device, and a few unexplored ones.
 
 Lai et al., "Oort: Efficient Federated Learning via Guided Participant Selection" (2021). A client
 that has taken part is worth U = samples * loss. In round r it scores

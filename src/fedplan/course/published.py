@@ -1,4 +1,4 @@
-"""What the published courses share: how they begin and turn; and the one that never turns."""
+"""What the published courses share: how they begin and change; and one that never changes."""
 
 from __future__ import annotations
 

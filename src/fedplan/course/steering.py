@@ -1,4 +1,4 @@
-"""Steering by what the rounds say: local steps, groups, limits, and when to give up.
+"""Steering by the rounds: local steps, groups, limits, and when to give up.
 
 Local steps. With saturation s and the costs of a step and of a round, (1 + s / E)(c_m + c_p E) is
 least at E = sqrt(s c_m / c_p). Where the rate falls, saturation grows as the rate shrinks, so s

@@ -1,4 +1,4 @@
-"""Axes: what they show, linear or logarithmic, and where their ticks are."""
+"""Axes: their range, linear or logarithmic scale, and ticks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The map of cost: what every other (K, E) costs above the plan, or above the lowest."""
+"""The cost map: how much more every other (K, E) costs than the plan or the best."""
 
 from __future__ import annotations
 

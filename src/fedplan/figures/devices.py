@@ -1,4 +1,4 @@
-"""Devices by the length of their round, in the colours of their groups where groups take turns."""
+"""Devices by round time, coloured by group if groups take turns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures of what trainings tell: pilots with the curves fitted to them, and past histories."""
+"""Figures of fits: pilots with their fitted curves, and what earlier runs say."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Figures for print, with matplotlib: every kind of part, and how panels stand on paper."""
+"""The print renderer: every kind of part in matplotlib, and the page layout."""
 
 from __future__ import annotations
 

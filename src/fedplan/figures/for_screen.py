@@ -1,4 +1,4 @@
-"""Figures for the screen, in plotly's terms: where panels, axes and legends stand."""
+"""The screen renderer: figures in plotly's terms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The frontier: the settings that nothing beats on both time and energy, and marks among them."""
+"""The frontier figure: settings that nothing beats on both time and energy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines with their spread: what figures of them share."""
+"""Lines with their spread, shared by several figures."""
 
 from __future__ import annotations
 

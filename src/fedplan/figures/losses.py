@@ -1,4 +1,4 @@
-"""Losses and accuracy of runs over rounds, seconds, joules or cost, one by one or on average."""
+"""Losses and accuracy of runs over rounds, seconds, joules or cost, singly or averaged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plots in one call: each computes a figure's data and draws it, for a notebook or a paper.
+"""Plots in one call, for a notebook or a paper.
 
 All take what was computed first, options by name, and `backend`: "plotly" gives an interactive
 figure, "matplotlib" one for print. `figure.write_html` or `figure.savefig` saves it.

@@ -1,4 +1,4 @@
-"""Drawing and saving: for print, for the screen, for a page; files are whole or not there."""
+"""Drawing figures for print or screen, and saving them to files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every kind of part for the screen, as the traces and texts that plotly draws."""
+"""Every kind of part as plotly traces and annotations."""
 
 from __future__ import annotations
 

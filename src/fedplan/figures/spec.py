@@ -1,4 +1,4 @@
-"""What a figure is: panels of a few kinds of parts, plain data that both renderers draw.
+"""Figures as data: panels made of a few kinds of parts, which both renderers draw.
 
 Numbers are in seconds and joules where an axis has a unit: the renderers show them in it. Parts are
 drawn by rising layer; a legend explains those that have a name, in the order they are given.

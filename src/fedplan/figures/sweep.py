@@ -1,4 +1,4 @@
-"""The sweep figure: what every (K, E) of a grid cost, against the best, as a heat map."""
+"""The sweep figure: a heat map of costs over (K, E), relative to the best."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who trains when, in groups that take turns or uniformly, and what each way costs."""
+"""Figures of who trains when, by turns or uniformly, and of what each costs."""
 
 from __future__ import annotations
 

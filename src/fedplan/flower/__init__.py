@@ -1,4 +1,4 @@
-"""Live Flower federations: the only package that imports flwr, and only its public modules."""
+"""Live Flower federations: the only package that imports flwr, and only its public API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A ClientApp for fedplan's own tasks: the simulator's clients, each on a node of its own.
+"""A ClientApp for fedplan's own tasks: the simulator's clients, one per node.
 
 A node trains the client with the number of its `partition-id`, with the draws the simulator would
 make: the same study, K, E and seed have the same losses here and there.

@@ -1,4 +1,4 @@
-"""The client's side: what an app needs so that fedplan can plan for it.
+"""The client side: what an app needs so that fedplan can plan for it.
 
 `ClientApp()` becomes `MeasuredClientApp()`, and the training loop takes its batches from
 `steps(message, weights, batches)`, whatever the framework:

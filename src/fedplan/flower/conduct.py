@@ -1,4 +1,4 @@
-"""Conduct: how clients have done lately, by which they are asked and waited for.
+"""Conduct: how reliably clients have answered lately, and so which to ask and wait for.
 
 Everything follows from the observations of rounds: told of them again, it comes to the same.
 """

@@ -1,4 +1,4 @@
-"""Epochs: clients that know nothing of local steps, and are told how often to go over their data.
+"""Epochs: clients that count passes over their data instead of local steps.
 
 Nothing tells what half of their steps have done, so they make all of them and half of them by
 turns.

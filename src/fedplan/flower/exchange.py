@@ -1,4 +1,4 @@
-"""Exchange: messages sent to nodes, and their replies until a deadline; late ones are not read."""
+"""Exchange: send messages to nodes and collect replies until a deadline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judging: the loss of a model, by the server or by the clients."""
+"""Judging: the loss of a model, evaluated by the server or by the clients."""
 
 from __future__ import annotations
 

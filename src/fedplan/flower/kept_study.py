@@ -1,4 +1,4 @@
-"""The study of an app, as it is kept: its clients, how it began, its rounds and its models."""
+"""The stored study of an app: its clients, its start, its rounds and its models."""
 
 from __future__ import annotations
 

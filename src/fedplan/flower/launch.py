@@ -1,4 +1,4 @@
-"""Launching a study on a federation: a Flower app of two lines, given to `flwr run`."""
+"""Launch a study on a federation: a two-line Flower app, passed to `flwr run`."""
 
 from __future__ import annotations
 

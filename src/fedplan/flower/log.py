@@ -1,4 +1,4 @@
-"""Where a federation's news goes: among Flower's own lines, so that `flwr log` shows it."""
+"""The log of a federation, written with Flower's own so that `flwr log` shows it."""
 
 import logging
 

@@ -1,4 +1,4 @@
-"""Models: the last ones of a run, which are averaged and judged."""
+"""Models: the latest ones of a run, averaged and evaluated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options of a planned strategy: what makes sense, and plans that are read from files."""
+"""Options of a planned strategy: validation, and plans read from files."""
 
 from __future__ import annotations
 

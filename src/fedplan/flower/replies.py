@@ -1,4 +1,4 @@
-"""Replies: names in messages, and what a client sends, checked before anything is done with it.
+"""Replies: the names used in messages, and validation of what clients send.
 
 A reply is used whole or not at all. What is wrong with it is a text for people; nothing a client
 sends is ever executed, unpickled, or trusted to say how large it is.

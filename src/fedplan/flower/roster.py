@@ -1,4 +1,4 @@
-"""Roster: which clients there are, by names that outlive a restart, and where they are now.
+"""Roster: the clients, by names that survive restarts, and the nodes they are on.
 
 Flower gives a node a new id whenever it starts. What stays is what the node calls itself: its
 `name` or `partition-id`, which every node is asked for once. A node that says nothing goes by its

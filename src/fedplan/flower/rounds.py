@@ -1,4 +1,4 @@
-"""One round on a live federation: who is asked, and what of the answers is used."""
+"""One round on a live federation: whom to ask, and which answers to use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules of a round: how long it waits, what makes it count, and how it fails."""
+"""Rules of a round: how long to wait, how many answers it needs, and how it fails."""
 
 from __future__ import annotations
 

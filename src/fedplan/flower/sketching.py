@@ -1,4 +1,4 @@
-"""Sketches of updates: what a client tells half-way, and what the server makes of it."""
+"""Sketches of updates: what clients report half-way, and what the server infers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Planned: any strategy of Flower's, trained to a target at the lowest cost."""
+"""Planned: any Flower strategy, trained to a target at the lowest cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a strategy remembers from round to round, such as the moments of FedAdam, to be kept.
+"""State that a strategy keeps between rounds, such as FedAdam's moments, for storage.
 
 Of a strategy and of those that it wraps: numbers, texts, arrays, and lists and mappings of them;
 and of whatever has `state_dict` and `load_state_dict`, as Flower's privacy accountants, what these

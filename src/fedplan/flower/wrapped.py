@@ -1,4 +1,4 @@
-"""The wrapped strategy: Flower's hooks, called for the nodes and steps that fedplan has chosen.
+"""The wrapped strategy: Flower's hooks, called for the nodes and steps that fedplan chose.
 
 A law's shares s_k need not add up to 1, and Flower's strategies average with weights that do. With
 S the sum of the shares, they are given w + S (w_k - w) with the weight s_k / S: the mean of those

@@ -1,4 +1,4 @@
-"""Tiles of 5 x 5 convolutions, fused with ReLU and 2 x 2 max pooling, one sample a lane.
+"""Tiles of 5 x 5 convolutions, fused with ReLU and 2 x 2 max pooling, one sample per lane.
 
 An image is rows of vectors: pixel (y, x) of a channel starts at y * row + x * 16. A tile computes
 one pooling window, so that what the pooling drops is never stored: forward keeps the largest of

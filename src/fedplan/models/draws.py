@@ -1,4 +1,4 @@
-"""Draws: random numbers keyed by what they are for, so that any round replays alone.
+"""Random draws keyed by their purpose, so that any round can be replayed by itself.
 
 A stream is SplitMix64 started at a hash of (seed, round, client). It is short and passes the usual
 batteries; every local run has its own stream, so order and threads change nothing.

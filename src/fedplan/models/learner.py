@@ -1,4 +1,4 @@
-"""Learner: a model bound to the clients' data; the one seam between models and FedAvg.
+"""Learner: a model bound to the clients' data; the interface between models and FedAvg.
 
 A new model is one file with one such class.
 """

@@ -1,4 +1,4 @@
-"""TorchLearner: any torch module on any client datasets, for the same simulator."""
+"""TorchLearner: any torch module on any client datasets, for the simulator."""
 
 from __future__ import annotations
 

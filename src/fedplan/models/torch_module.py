@@ -1,4 +1,4 @@
-"""A user's torch module: checked before it trains, its weights one vector, no global state."""
+"""A user's torch module: checked before training, with its weights as one vector."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Samples: the clients' datasets, whatever their kind, read once into tensors."""
+"""The clients' datasets, of whatever kind, read once into tensors."""
 
 from __future__ import annotations
 

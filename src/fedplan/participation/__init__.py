@@ -1,4 +1,4 @@
-"""Who trains when: one file for each law, registered here by its name."""
+"""Who trains when: one file per law, registered here by name."""
 
 from __future__ import annotations
 

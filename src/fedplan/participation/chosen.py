@@ -1,4 +1,4 @@
-"""Chosen clients: a course says who trains, and from whom a few more are drawn.
+"""Chosen clients: those that a course names, and a few drawn from others.
 
 Courses make such a law anew for every round. Nobody asks for it by name: whom would it choose?
 """

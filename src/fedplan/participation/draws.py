@@ -1,4 +1,4 @@
-"""Draws of clients, keyed by (seed, round), so that any round replays alone.
+"""Draws of clients, keyed by (seed, round), so that any round can be replayed by itself.
 
 A stream is SplitMix64 started at a hash of (seed, round, purpose), the same as the compiled models
 use for batches (`models/draws.py`), so that the order of rounds and the threads change nothing.

@@ -1,4 +1,4 @@
-"""Grouping: which devices of like speed train together, and how often each group does.
+"""Grouping: which devices of similar speed train together, and how often.
 
 Devices are sorted by the time of their round and cut into contiguous groups. With p_j the data of a
 group and c_j the cost of its round, rounds drawn in proportion to data cost sum_j p_j c_j, and the

@@ -1,4 +1,4 @@
-"""Rankings kept: a fleet that is asked many questions is ranked once at each E.
+"""Cached rankings: a fleet is ranked only once for each E.
 
 Who is slowest depends on the devices alone, not on the bound, the prices or the limits, and how
 likely each rank is to be the slowest on the number of devices alone. So a plan, which asks often,

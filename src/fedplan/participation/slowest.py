@@ -1,4 +1,4 @@
-"""Stragglers: the expected slowest of K clients out of N, exactly (Lemma 2).
+"""Stragglers: the exact expected slowest of K clients out of N (Lemma 2).
 
 With the devices ranked by time, the slowest of a uniform sample of K is the device of rank i with
 probability C(i-1, K-1) / C(N, K). No binomial is ever formed: the chance that a sample avoids the

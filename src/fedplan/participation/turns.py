@@ -1,4 +1,4 @@
-"""Turns: groups of devices of like speed train one after the other, slow groups less often.
+"""Turns: groups of devices of similar speed train one after the other, slow ones less often.
 
 In a cycle of L rounds group j trains m_j times, and an update of its client k counts p_k L / m_j,
 so over every cycle each client's data counts exactly by its share. Who is next follows credits

@@ -1,4 +1,4 @@
-"""Uniform sampling, the paper's: K of N clients at random, and the round waits for the slowest."""
+"""Uniform sampling, as in the paper: K random clients, and a round waits for the slowest."""
 
 from __future__ import annotations
 

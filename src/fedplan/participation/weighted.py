@@ -1,4 +1,4 @@
-"""Weighted sampling: K independent draws by given chances, each weighted to stay unbiased."""
+"""Weighted sampling: K independent draws with given probabilities, unbiased by weights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The cheapest setting of any law: certified, by turns, or on a lattice of K and E."""
+"""The cheapest setting for any law: certified, by turns, or on a lattice of K and E."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The certified global integer optimum of the expected cost with exact stragglers.
+"""The certified integer optimum of the expected cost with exact stragglers.
 
 Outer approximation. At a fixed E the devices are ranked once (an *anchor*), and the expected
 slowest client is known exactly at some K (*knots*). Two facts turn that into a lower bound of the

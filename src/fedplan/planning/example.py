@@ -1,4 +1,4 @@
-"""The built-in example: the simulated fleet of the paper's Setup 3 and a bound measured on it."""
+"""The built-in example: the fleet of the paper's Setup 3, and a bound measured on it."""
 
 from __future__ import annotations
 

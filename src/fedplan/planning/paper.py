@@ -1,4 +1,4 @@
-"""The paper's Algorithm 2: alternate convex search on P3, then four roundings.
+"""The paper's Algorithm 2: alternating convex search on P3, then four roundings.
 
 P3 replaces the straggler by the mean time and takes c0 = b0. It is kept exactly as a method of its
 own, so that the paper can be reproduced and compared with.

@@ -1,4 +1,4 @@
-"""Planner: from a problem and what is known of convergence to a plan.
+"""Planner: from a problem and a model of convergence to a plan.
 
 Uniform sampling with a bound has plans of its own: certified, the paper's, and of least regret.
 """

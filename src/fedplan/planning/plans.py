@@ -1,4 +1,4 @@
-"""Plans by any law: the cheapest setting, why it is that, and what other ways to train would cost.
+"""Plans for any law: the cheapest setting, the reason, and the alternatives.
 
 `planner.py` adds what only uniform sampling with a bound has: a proof, the paper's method, and
 the least regret over what pilots leave open.

@@ -1,4 +1,4 @@
-"""Predictions: what training with one setting takes, by what is known of convergence."""
+"""Predictions: what training with one setting is expected to take."""
 
 from __future__ import annotations
 

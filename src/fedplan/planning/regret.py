@@ -1,4 +1,4 @@
-"""Regret over a lattice of (K, E): its table, exact, and a sketch that bounds it from below."""
+"""Regret over a lattice of (K, E): exactly, and by a sketch that bounds it from below."""
 
 from __future__ import annotations
 

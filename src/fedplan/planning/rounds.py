@@ -1,4 +1,4 @@
-"""Rounds of a law: from what is known of convergence to what training by it takes."""
+"""The rounds that training under a law takes, from a model of convergence."""
 
 from __future__ import annotations
 

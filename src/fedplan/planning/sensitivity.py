@@ -1,4 +1,4 @@
-"""Sensitivity: what it costs to be wrong about the bound, the devices or the weight."""
+"""Sensitivity: the cost of being wrong about the bound, the devices or the weight."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Local steps: at a fixed K, every cost of training is one function of E, solved in closed form.
+"""Local steps: at a fixed K, the cost is a function of E, minimised in closed form.
 
 A round costs `per_step * E + per_round`, be it seconds, joules, money or simply one round, and
 a0 / E + E drift rounds are needed, so training costs

@@ -1,4 +1,4 @@
-"""Grids over (K, E): the cost surface, and the lattices that frontier and regret share."""
+"""Grids over (K, E): the cost surface, and the lattices of frontier and regret."""
 
 from __future__ import annotations
 

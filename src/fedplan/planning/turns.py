@@ -1,4 +1,4 @@
-"""Plans by turns: groups, how often each trains, and local steps, chosen together.
+"""Plans by turns: groups, their frequencies and the local steps, chosen together.
 
 At a number of local steps the devices are cut into every likely number of groups, and the cheapest
 is kept: more groups wait less, and add rounds. For these groups the best number of steps has a

@@ -1,4 +1,4 @@
-"""Measuring devices: seconds and joules of a local step and of a model exchange."""
+"""Device measurements: seconds and joules of a local step and of a model exchange."""
 
 from fedplan.profiling.meters import Meter, find_meter, metered
 from fedplan.profiling.observed import DeviceCosts, ObservedCosts, fleet_of, observed_costs

@@ -1,4 +1,4 @@
-"""Meters of the kernel: files below a root folder, `/` unless a test writes one of its own."""
+"""Energy meters of the Linux kernel, below a root folder that tests can replace."""
 
 from __future__ import annotations
 

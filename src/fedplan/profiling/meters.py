@@ -1,4 +1,4 @@
-"""Meters: where joules come from, each honest about what it measures."""
+"""Energy meters, each of which says what it measures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What devices cost, from the rounds they took part in; a ledger has it of every client so far."""
+"""What devices cost, from the rounds they took part in; a ledger keeps it for every client."""
 
 from __future__ import annotations
 

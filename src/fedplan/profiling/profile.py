@@ -1,4 +1,4 @@
-"""Profile: what this device takes for a step and an exchange, and its row in a fleet.csv."""
+"""Profile: the cost of a step and of an exchange on this device, and its row in a fleet.csv."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Robust lines and medians with intervals, whatever a quarter of the measurements say."""
+"""Robust lines and medians with intervals, unaffected by a quarter of outliers."""
 
 from __future__ import annotations
 

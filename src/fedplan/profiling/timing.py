@@ -1,4 +1,4 @@
-"""Seconds of a local step: a client's training, timed with few and with many steps."""
+"""The time of a local step, from calls with few and with many steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Seconds of a model exchange: as many bytes as the model has, down from a server and up again.
+"""The time of a model exchange: its bytes, down from a server and up again.
 
 The protocol, over plain TCP: the client sends a magic word and a size; the server answers with one
 byte, yes or no, and so many bytes; the client sends as many back, and the server confirms by one

@@ -1,4 +1,4 @@
-"""FedAvg, simulated: Algorithm 1 of the paper at the speed of the machine."""
+"""Simulated FedAvg: Algorithm 1 of the paper, as fast as the machine allows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reports: what the clients of a round would tell of themselves, computed beside the training."""
+"""Client reports: what the clients of a round would report, computed beside the training."""
 
 from __future__ import annotations
 

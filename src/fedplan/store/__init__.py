@@ -1,4 +1,4 @@
-"""The store: one SQLite file with everything studies have learnt, which loses no finished work.
+"""The store: one SQLite file with all results of studies, which loses no finished work.
 
 `database.py` opens the file and guards it, `schema.py` has its tables, `store.py` what goes in and
 comes out, `export.py` the files other programs read.

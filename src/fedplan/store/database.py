@@ -1,4 +1,4 @@
-"""The file of a store: opened only if it is one, written in whole transactions."""
+"""The file of a store: checked before it is opened, written in whole transactions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a store lists, and the fingerprints that tell experiments and studies apart."""
+"""Entries of a store, and the fingerprints that identify experiments and studies."""
 
 from __future__ import annotations
 

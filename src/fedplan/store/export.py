@@ -1,4 +1,4 @@
-"""Export: the runs of a store as files that other programs read."""
+"""Export: the runs of a store as files for other programs."""
 
 from __future__ import annotations
 

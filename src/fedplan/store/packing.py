@@ -1,4 +1,4 @@
-"""Numbers as the store keeps them, so that every one comes back as it was.
+"""Arrays and numbers in the store, which come back exactly as they were.
 
 Lists of numbers are blobs: little-endian integers or floats of 64 bits, compressed by zlib, such as
 `numpy.frombuffer(zlib.decompress(blob), "<i8")` reads.

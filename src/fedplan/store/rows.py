@@ -1,4 +1,4 @@
-"""Rows: what stands in each column, as it is written and as it is read again.
+"""Rows: the columns of each table, written and read back.
 
 A column has the name of the field it keeps, so that rows are made of records, and records of rows,
 by name.

@@ -1,4 +1,4 @@
-"""Salvage: what can still be read of a damaged store, row by row, into a new one."""
+"""Salvage: copy whatever is readable in a damaged store, row by row, into a new one."""
 
 from __future__ import annotations
 

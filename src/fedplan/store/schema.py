@@ -1,4 +1,4 @@
-"""The tables of a store, and how an older file gets them; docs/reference/store.md explains them.
+"""The tables of a store, and their migration; docs/reference/store.md explains them.
 
 A file's `user_version` is the version of its tables; an empty file has version 0. To change the
 tables, raise the version and add how the one before gets there.

@@ -1,4 +1,4 @@
-"""Store: save and find runs, studies and what studies have decided."""
+"""Store: save and find runs, studies and their decisions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Studies: what to learn, how and on which devices, from a TOML file; and what comes of one."""
+"""Studies: what to learn, how and on which devices, from a TOML file; and their outcomes."""
 
 from __future__ import annotations
 

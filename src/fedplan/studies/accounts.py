@@ -1,4 +1,4 @@
-"""Accounts: what came of a study, as the tables that terminal, page and Markdown show."""
+"""Accounts: the outcome of a study as tables, for terminal, page and Markdown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cells: what runs came to without their rounds, and what each setting of many runs costs."""
+"""Cells: summaries of runs, and the cost of each setting over its runs."""
 
 from __future__ import annotations
 

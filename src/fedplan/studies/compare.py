@@ -1,4 +1,4 @@
-"""Compare: several courses on one study, every one from its first round on, on one bill."""
+"""Compare: several courses on one study, each billed from its first round on."""
 
 from __future__ import annotations
 

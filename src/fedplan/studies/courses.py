@@ -1,4 +1,4 @@
-"""Courses of a study: which one `fedplan run` takes, and the course itself."""
+"""Courses of a study: which one `fedplan run` uses, and how it is made."""
 
 from __future__ import annotations
 

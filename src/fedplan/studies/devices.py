@@ -1,4 +1,4 @@
-"""Devices: what a store knows of the real devices that a study was trained on."""
+"""Devices: what a store knows about the real devices that trained a study."""
 
 from __future__ import annotations
 

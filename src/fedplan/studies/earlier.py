@@ -1,4 +1,4 @@
-"""Earlier runs: what a store has trained of the same task tells how many local steps pay.
+"""Earlier runs: what stored runs of the same task say about local steps.
 
 A study decides once what it begins with, and the store keeps that: it goes on and ends the same,
 whatever is stored meanwhile.

@@ -1,4 +1,4 @@
-"""Experiment: a study ready to be run, with its data, model, devices and what counts."""
+"""Experiment: a study ready to run, with its data, model, devices and objective."""
 
 from __future__ import annotations
 

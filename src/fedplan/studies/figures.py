@@ -1,4 +1,4 @@
-"""The figures of what studies have come to."""
+"""The figures of studies' outcomes."""
 
 from __future__ import annotations
 

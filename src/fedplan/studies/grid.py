@@ -1,4 +1,4 @@
-"""Grid: which K, or groups, and E a sweep tries, as a command says or by default."""
+"""Grid: the K, or groups, and E that a sweep tries, as requested or by default."""
 
 from __future__ import annotations
 

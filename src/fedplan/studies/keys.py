@@ -1,4 +1,4 @@
-"""Keys: every key of a study file, with its default, its limits and what it means.
+"""Keys: every key of a study file, with its default, its limits and its meaning.
 
 Every key stands in one table alone, so that `key=value` on the command line is enough to name it.
 """

@@ -1,4 +1,4 @@
-"""Outcome: what a study has come to, and what all of it cost from the first round on."""
+"""Outcome: how a study ended, and its whole cost from the first round on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The paper's own procedure: given pairs (K, E), two losses, and its Algorithm 2."""
+"""The paper's procedure: given pairs (K, E), two losses, and its Algorithm 2."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""RayEngine: runs made by the processors of a Ray cluster; the only place that knows ray."""
+"""RayEngine: runs on the processors of a Ray cluster; the only module that knows ray."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules: what the keys of a study must satisfy together."""
+"""Rules that the keys of a study must satisfy together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sinks: trainings told to MLflow, TensorBoard or Weights & Biases, round by round.
+"""Sinks: report trainings to MLflow, TensorBoard or Weights & Biases, round by round.
 
 Best effort: a sink works in a thread of its own, and one that fails is left alone, with a word in
 the log. No training waits for it or ends by it.

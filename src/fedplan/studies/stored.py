@@ -1,4 +1,4 @@
-"""Everything a store knows of a study, whatever kind it is and however far it got."""
+"""Everything a store knows about a study, of any kind and however far it got."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Study: a study file that was read and checked, and what may be wrong with one."""
+"""Study: a study file, read and checked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A study as text: reading a file with overrides, writing one, and the command that runs it.
+"""Study files: reading with overrides, writing, and the command that runs one.
 
 Every problem of what is read is said at once.
 """

@@ -1,4 +1,4 @@
-"""Sweep: every setting of a grid trained to the target, and what each has cost."""
+"""Sweep: every setting of a grid trained to the target, and its cost."""
 
 from __future__ import annotations
 

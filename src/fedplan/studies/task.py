@@ -1,4 +1,4 @@
-"""The task of a study: its data, the model that learns them, and one client's training."""
+"""The task of a study: its data, its model, and one client's training."""
 
 from __future__ import annotations
 

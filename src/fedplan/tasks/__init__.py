@@ -1,4 +1,4 @@
-"""What is learnt: data sets, and how they are shared out over the clients; numpy only."""
+"""What is learnt: data sets, and how clients share them; numpy only."""
 
 from fedplan.tasks.dataset import FederatedData
 from fedplan.tasks.files import read_data

@@ -1,4 +1,4 @@
-"""MNIST: the four files of handwritten digits, read from a folder and checked; and a tenth."""
+"""MNIST: its four files, read from a folder and checked; and a tenth of it."""
 
 from __future__ import annotations
 

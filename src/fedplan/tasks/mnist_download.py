@@ -1,4 +1,4 @@
-"""Download MNIST once, on demand, from public mirrors; every file is checked before it is kept."""
+"""Download MNIST on demand from public mirrors, checking every file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrays of .npz files: their headers are checked before a byte of their data is read."""
+"""Arrays of .npz files, whose headers are checked before any data is read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two labels a client: the partitions of the paper's experiments on MNIST."""
+"""Two labels per client: the partitions of the paper's MNIST experiments."""
 
 from __future__ import annotations
 

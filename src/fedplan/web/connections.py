@@ -1,4 +1,4 @@
-"""Connections: nobody who sends nothing, or half a request, keeps a place from somebody else."""
+"""Connections: nobody can block others by sending nothing or half a request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Copies: a question as a command, and as Python, that give exactly the same plan."""
+"""Copies: a question as a command, and as Python code, that give exactly the same plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Guard: who may ask the explorer what; everything else gets a 4xx with a reason, as JSON.
+"""Guard: who may request what; everything else gets a 4xx with a reason, as JSON.
 
 A page of another site must not reach a server on this machine. A foreign Host (DNS rebinding), a
 foreign Origin and a foreign content type are refused; the token guards what is open to a network.

@@ -1,4 +1,4 @@
-"""Pictures: which figures a plan has, by who trains when and by what is known, as plotly's JSON.
+"""Pictures: the figures of a plan, as plotly JSON.
 
 Each stands under the id of the page's element for it: its drawing, a title where the page has none,
 and the head of the table that says the same.

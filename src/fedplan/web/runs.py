@@ -1,4 +1,4 @@
-"""Runs: what a store holds, as the page shows it; read alone, and anew every time."""
+"""Runs: the contents of a store for the page; read-only, and reread every time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The explorer's server: its routes, and how much of what it takes.
+"""The explorer's server: its routes and their limits.
 
 Plans are made in threads of their own, so that the server never stands still; answers are kept for
 who asks the same. Nothing is ever written.

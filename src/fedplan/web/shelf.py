@@ -1,4 +1,4 @@
-"""The shelf: what the explorer was started with, and the fleets and pilots it was given since."""
+"""The shelf: what the explorer was started with, and what was uploaded since."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""State: what a page sends, checked; every problem of it is said at once.
+"""State: what a page sends, checked; all problems are reported at once.
 
 It is one flat object, so that a link can hold it. What is left out has its usual value.
 """

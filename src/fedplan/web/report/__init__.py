@@ -1,4 +1,4 @@
-"""The report: what a study has come to, as a page or as Markdown."""
+"""The report: a study and its outcome, as a page or as Markdown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sections on where a study comes from: its configuration, versions, and how to repeat it."""
+"""The report's sections on the study's configuration, versions and reproduction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sections of a study that was run: summary, decisions, who trains when, training, bill."""
+"""The report's sections on a run: summary, decisions, who trains when, training, bill."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A report as a page: what it may hold, and the one HTML file of it that needs nothing else."""
+"""The report as one self-contained HTML file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sections of a sweep, and of anything else a store has: runs, settings, devices seen."""
+"""The report's sections on sweeps and other stored runs."""
 
 from __future__ import annotations
 
