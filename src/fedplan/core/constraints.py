@@ -70,7 +70,7 @@ class Constraints:
         return replace(self, **dict.fromkeys(TOTALS))
 
     def clients_range(self, num_clients: int) -> tuple[int, int]:
-        """Smallest and largest K allowed in a fleet of this size."""
+        """Smallest and largest K allowed for a fleet of this size."""
         lowest = self.min_clients_per_round or 1
         if lowest > num_clients:
             raise InputError(
@@ -96,11 +96,11 @@ class Constraints:
         return allowed
 
     def are_met_by(self, prediction: Prediction) -> bool:
-        """Whether training that takes this respects every limit on totals."""
+        """Whether these totals respect every limit."""
         return bool(self.met(prediction.time_s, prediction.energy_j, prediction.expected_rounds))
 
     def relaxations(self) -> Iterator[tuple[str, Constraints]]:
-        """Each constraint that was given, by name, with what is left without it."""
+        """Each given constraint by name, with the constraints that remain without it."""
         for name in self.__slots__:
             if getattr(self, name) is not None:
                 yield name, replace(self, **{name: None})

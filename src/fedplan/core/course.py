@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What a course has settled on, and from which round on it holds.
+    """A decision of a course, and the round from which it holds.
 
     saturation : the local steps at which half of what steps can save is saved, as measured.
     expected_rounds, interval : rounds that the training is expected to take in all, and between
@@ -35,7 +35,7 @@ class Decision:
 
     @classmethod
     def of(cls, setting: Setting, round_: int, **what: Any) -> Decision:
-        """A setting that is trained with from this round on."""
+        """The decision to train with a setting from this round on."""
         return cls(
             round=round_,
             participation=setting.participation.law,
@@ -47,13 +47,13 @@ class Decision:
 
 
 class Steering(Protocol):
-    """One training under way; told of every round, in order, it says how to train the next."""
+    """A training in progress: told of every round in order, it decides how to train the next."""
 
     decisions: list[Decision]
 
     @property
     def hopeless(self) -> str | None:
-        """Why going on is pointless, and what to do instead; None while it is not."""
+        """Why continuing is pointless, and what to do instead; None while it is not."""
         ...
 
     def ask(self) -> Setting:
@@ -61,12 +61,12 @@ class Steering(Protocol):
         ...
 
     def tell(self, record: RoundRecord) -> None:
-        """What came of a round; round 0 is the evaluation before any training."""
+        """Report a completed round; round 0 is the evaluation before any training."""
         ...
 
 
 class Identified(Protocol):
-    """What a run is found again by, beside its seed: courses and runs have it."""
+    """What identifies a run besides its seed: courses and runs have it."""
 
     @property
     def setting(self) -> Setting:
@@ -75,19 +75,19 @@ class Identified(Protocol):
 
     @property
     def identity(self) -> str:
-        """What tells it from others that begin alike; empty where the setting says it all."""
+        """What distinguishes it from others with the same start; empty if the setting does."""
         ...
 
 
 class Course(Identified, Protocol):
-    """A way to go about a training, from the first round to the target.
+    """A strategy for a training, from the first round to the target.
 
     `tests/contracts/course.py` says what a course promises; every course passes it.
     """
 
     @property
     def wants_signal(self) -> bool:
-        """Whether rounds are to tell what half of their steps would have done."""
+        """Whether rounds should report what half of their steps would have achieved."""
         ...
 
     def begin(self) -> Steering:
@@ -104,7 +104,7 @@ def wants_reports(course: object) -> bool:
 
 
 class Steady:
-    """Steers straight on: the same setting in every round."""
+    """Never changes: the same setting in every round."""
 
     hopeless: None = None
 

@@ -45,14 +45,14 @@ def invalid(column: str, values: FloatArray, *, slack: float = 1.0) -> NDArray[n
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Fleet:
-    """The devices of a federation; entry j stands for `count[j]` equal devices.
+    """The devices of a federation; entry j stands for `count[j]` identical devices.
 
     step_time_s, comm_time_s : seconds of one local SGD step (t_k,p) and of one download plus
         upload of the model (t_k,m).
     step_energy_j, comm_energy_j : joules of the same (e_k,p and e_k,m); 0 where unknown.
-    samples : training samples of each device of an entry (default: as many on all).
-    count : how many equal devices each entry stands for (default 1).
-    device : optional names, one an entry.
+    samples : training samples of each device of an entry (default: equally many on all).
+    count : how many identical devices each entry stands for (default 1).
+    device : optional names, one per entry.
 
     >>> fleet = Fleet(step_time_s=[0.1, 0.3], comm_time_s=[2.0, 1.0], count=[3, 1])
     >>> len(fleet), round(fleet.mean("step_time_s"), 3)
@@ -126,7 +126,7 @@ class Fleet:
         return bool((self.samples != self.samples[0]).any())
 
     def with_samples(self, samples: FloatArray) -> Fleet:
-        """The same devices with so many samples each, one number per device.
+        """The same devices with these numbers of samples, one per device.
 
         >>> Fleet(step_time_s=[1.0, 2.0], comm_time_s=0.5).with_samples(np.array([3, 1])).samples
         array([3., 1.])
@@ -153,7 +153,7 @@ class Fleet:
         return self.step_time_s * local_steps + self.comm_time_s
 
     def summary(self) -> dict[str, dict[str, float]]:
-        """Mean, standard deviation, minimum, median, 95th percentile and maximum a quantity.
+        """Mean, standard deviation, minimum, median, 95th percentile and maximum of each quantity.
 
         >>> fleet = Fleet(step_time_s=[1.0, 2.0], comm_time_s=0.5, count=[1, 3])
         >>> fleet.summary()["step_time_s"]["median"]
@@ -181,7 +181,7 @@ class Fleet:
         }
 
     def to_frame(self) -> Any:
-        """A data frame, a row an entry: of polars where that is installed, else of pandas.
+        """A data frame with one row per entry: of polars if installed, else of pandas.
 
         >>> Fleet(step_time_s=[1.0, 2.0], comm_time_s=0.5, count=[1, 3]).to_frame().shape
         (2, 5)
@@ -260,9 +260,9 @@ def draw_fleet(
 
 
 def with_stragglers(fleet: Fleet, share: float, slowdown: float) -> Fleet:
-    """The fleet with a share of its entries slower by a factor, in steps and in exchanges alike.
+    """The fleet with a share of its entries slower by a factor, both in steps and in exchanges.
 
-    They are the first ones: of a drawn fleet as good as any. Energy stays: it is work, not waiting.
+    They are the first entries, which are as good as any in a drawn fleet. Energy is unchanged.
 
     >>> fleet = with_stragglers(Fleet(step_time_s=[1.0] * 4, comm_time_s=2.0), 0.25, 10.0)
     >>> fleet.step_time_s.tolist(), fleet.comm_time_s.tolist()

@@ -22,7 +22,7 @@ class LearningRate:
     - `step`: initial * decay**(r // decay_every);
     - `cosine`: initial * (1 + cos(pi r / decay_rounds)) / 2, but never below a hundredth of
       initial, where it stays after `decay_rounds` rounds;
-    - `list`: initial, then `rates` round by round, of which the last one goes on.
+    - `list`: initial, then `rates` round by round, the last of which continues.
 
     >>> LearningRate(initial=0.1, schedule="harmonic").at(4)
     0.02

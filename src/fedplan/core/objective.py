@@ -16,7 +16,7 @@ WEIGHTED = "weighted s and J"  # the unit of costs that weigh both
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Objective:
-    """What is minimised: a rate per second, per joule and per client that takes part in a round."""
+    """What to minimise: a rate per second, per joule and per client that takes part in a round."""
 
     per_second: float
     per_joule: float
@@ -48,12 +48,12 @@ class Objective:
 
     @property
     def energy_weight(self) -> float | None:
-        """Gamma, where the paper's weights are what counts; None of prices."""
+        """Gamma if the objective is the paper's weighted sum; None for prices."""
         weighs = self.unit in ("s", "J", WEIGHTED) and not self.per_client_round
         return self.per_joule if weighs else None
 
     def of_round(self, time_s: ArrayLike, energy_j: ArrayLike, clients: ArrayLike) -> FloatArray:
-        """What a round of this length, energy and number of clients costs; arrays broadcast."""
+        """The cost of a round of this length, energy and number of clients; arrays broadcast."""
         return np.asarray(
             self.per_second * np.asarray(time_s, dtype=np.float64)
             + self.per_joule * np.asarray(energy_j, dtype=np.float64)
@@ -72,13 +72,13 @@ def costs_nothing(fleet: Fleet, objective: Objective) -> bool:
 class Prices:
     """Prices instead of a weight: money for time, energy, participation, traffic and carbon.
 
-    per_hour : money an hour of training (what waiting, or the server, costs).
-    per_kwh : money a kilowatt-hour the devices use.
+    per_hour : money per hour of training (the cost of waiting, or of the server).
+    per_kwh : money per kilowatt-hour that the devices use.
     per_client_round : money each time a client takes part in a round.
-    per_mb, mb_per_client_round : money a megabyte, and megabytes a client moves in a round.
-    co2_g_per_kwh, per_kg_co2 : carbon intensity of the electricity, and money a kilogram of CO2.
+    per_mb, mb_per_client_round : money per megabyte, and megabytes per client and round.
+    co2_g_per_kwh, per_kg_co2 : carbon intensity of the electricity, and money per kilogram of CO2.
 
-    Where no money is given but a carbon intensity is, the cost is grams of CO2.
+    With a carbon intensity and no money, the cost is grams of CO2.
 
     >>> Prices(per_hour=3.6, per_kwh=0.36).objective().per_second
     0.001

@@ -18,9 +18,9 @@ METHODS: tuple[Method, ...] = ("exact", "paper", "robust")  # of uniform samplin
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupCost:
-    """One group of a plan by turns: who it is, how often it trains, what a round of it takes.
+    """One group of a plan by turns: its devices, how often it trains, the cost of its round.
 
-    clients : devices of the group. data_share : their part of all samples.
+    clients : devices of the group. data_share : their share of all samples.
     frequency : the share of rounds in which it trains.
     """
 
@@ -79,7 +79,7 @@ class Alternative:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Plan(Shown):
-    """The answer. A plan that cannot exist has status "infeasible" and says what is attainable.
+    """The answer. If no plan exists, the status is "infeasible" and it says what is attainable.
 
     Numbers are expectations by the method's own model: exact stragglers and the full bound, or
     for `paper` mean times and c0 = b0. `time_s`, `energy_j` and `cost` go with
@@ -115,12 +115,12 @@ class Plan(Shown):
 
     @property
     def visits(self) -> tuple[int, ...]:
-        """How often each of the groups that take turns trains in a cycle."""
+        """How often each group trains in a cycle, if groups take turns."""
         return tuple(getattr(self.law, "visits", ()))
 
     @property
     def setting(self) -> Setting:
-        """What to train with; raises where the plan is infeasible."""
+        """The setting to train with; raises if the plan is infeasible."""
         if self.prediction is None or self.law is None:
             raise InputError(f"an infeasible plan has no setting. {self.message}")
         law = self.law.whole() if isinstance(self.law, LazyLaw) else self.law

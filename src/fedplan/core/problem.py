@@ -16,12 +16,12 @@ from fedplan.core.objective import Objective
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Problem:
-    """Everything a plan is made for; CLI, study file, page and Flower each build one.
+    """The question that a plan answers; CLI, study file, page and Flower each build one.
 
-    fleet : the devices, with their samples where these are known.
-    objective : what a second, a joule and a client's round are worth; time alone without it.
+    fleet : the devices, with their samples if known.
+    objective : what a second, a joule and a client's round are worth; by default time alone.
     limits : what a plan must respect.
-    target_loss, learning_rate : where training is to arrive, and its rate; None where the question
+    target_loss, learning_rate : the loss to reach, and the schedule; None if the question
         is about costs alone.
 
     >>> problem = Problem(fleet=Fleet(step_time_s=[0.1, 0.2], comm_time_s=1.0, samples=[30, 10]))
@@ -37,7 +37,7 @@ class Problem:
 
     @property
     def data_shares(self) -> FloatArray:
-        """p_k of one device of each entry of the fleet; over all devices they add up to 1."""
+        """p_k of one device of each entry of the fleet; summed over all devices they give 1."""
         return self.fleet.samples / float(self.fleet.samples @ self.fleet.count)
 
     def digest(self, more: object = None) -> str:
@@ -62,9 +62,9 @@ class Problem:
         return replace(self, fleet=Fleet(**columns, samples=samples))
 
     def with_samples(self, samples: ArrayLike) -> Problem:
-        """The same question where the devices hold so many samples, one number per client.
+        """The same question with these numbers of samples, one per client.
 
-        A fleet of counted devices is written out, for each has data of its own.
+        A fleet with counts is expanded, because each device has its own data.
         """
         sizes = np.asarray(samples, dtype=np.float64)
         return replace(self, fleet=self.fleet.with_samples(sizes))

@@ -27,12 +27,12 @@ Status = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stop:
-    """When a run ends: at whichever comes first.
+    """When a run ends: whichever comes first.
 
-    target_loss : end once the loss has been at or below it for `patience` evaluations in a row,
-        and with the last of them. None never ends a run early.
+    target_loss : end once the loss has been at or below it for `patience` consecutive evaluations,
+        with the last of them. None never ends a run early.
     max_rounds : rounds at most.
-    max_time_s, max_energy_j : budgets; a run ends with the round that exceeds one.
+    max_time_s, max_energy_j : budgets; a run ends after the round that exceeds one.
     """
 
     max_rounds: int
@@ -49,14 +49,14 @@ class Stop:
 
 
 def check_run(setting: Setting, stop: Stop, num_clients: int) -> None:
-    """Refuse what no runner can train, with every problem at once."""
+    """Refuse what no runner can train, listing every problem at once."""
     problems = setting.problems(num_clients)
     problems += unmet({"max_rounds >= 1": stop.max_rounds >= 1}, max_rounds=stop.max_rounds)
     refuse(problems)
 
 
 class Watch:
-    """Says when a run ends; told of one round after the other, from round 0 on."""
+    """Decides when a run ends; it is told of every round, from round 0 on."""
 
     def __init__(self, stop: Stop) -> None:
         self._stop = stop
@@ -64,7 +64,7 @@ class Watch:
         self._seconds = self._joules = 0.0
 
     def spend(self, round_: int, seconds: float, joules: float) -> Status | None:
-        """What this round has used up, if anything; known before its loss is."""
+        """The budget that this round exhausts, if any; known before its loss."""
         self._seconds += seconds
         self._joules += joules
         if self._seconds > self._stop.max_time_s:
@@ -74,7 +74,7 @@ class Watch:
         return "rounds" if round_ >= self._stop.max_rounds else None
 
     def arrives(self, loss: float) -> bool:
-        """Whether a round of this loss ends the run at its target."""
+        """Whether a round with this loss ends the run at its target."""
         self._below = self._below + 1 if self._stop.is_near(loss) else 0
         return self._below >= self._stop.patience
 
@@ -83,12 +83,12 @@ class Watch:
 class Observation:
     """What one real client did in one round, and how long it took.
 
-    local_steps : the steps it was asked for.
-    train_seconds, joules : of training, as the client measured them; None where it did not.
+    local_steps : the number of steps it was asked to make.
+    train_seconds, joules : of training, as measured by the client; None if it did not.
     round_trip_seconds : from sending the model to receiving the answer, by the server's clock;
         None where no answer came in time.
-    problem : why the answer was not used; empty where it was.
-    examples : how many samples it trains on; None where it did not say.
+    problem : why the answer was not used; empty if it was.
+    examples : how many samples it trains on; None if unknown.
     """
 
     client: int
@@ -111,13 +111,13 @@ class RoundRecord:
         or they were not evaluated.
     model_loss : of the last model alone, where that is another one and was evaluated.
     setting : who trains when, and the local steps of this round; None of round 0.
-    cohort, shares : who trained, and with which share each update counted; shares are empty where
+    cohort, shares : who trained, and the weight of each update; shares are empty if
         they were not recorded.
-    observations : of everyone who was asked, the cohort and those who failed; empty of a
+    observations : of all clients asked, the cohort and those that failed; empty for a
         simulated round.
-    signal : what the updates say of local steps, where a course wants to know; of a simulated round
+    signal : what the updates say about local steps, if a course asks; for a simulated round
         it is not stored.
-    reports : what the clients of the cohort tell of themselves; not stored.
+    reports : what the clients of the cohort report; not stored.
     """
 
     round: int
@@ -139,10 +139,10 @@ class RoundRecord:
 class RunRecord(Shown):
     """One run. `status` says what ended it; a diverged run keeps the rounds before that.
 
-    setting : the one it began with; each round has its own.
-    message : more about the end, where the status does not say it all.
-    identity : of the course that steered it, its name first; empty where it kept to its setting.
-    decisions : what the course settled on as it went.
+    setting : the first one; each round has its own.
+    message : more about the end, if the status does not say everything.
+    identity : of the course that steered it, its name first; empty if it kept to its setting.
+    decisions : what the course decided on the way.
 
     >>> start = RoundRecord(round=0, loss=2.0, accuracy=0.1)
     >>> first = RoundRecord(round=1, loss=1.0, accuracy=0.5, cohort=(3,), seconds=2.5, joules=4.0)
@@ -165,12 +165,12 @@ class RunRecord(Shown):
 
     @property
     def label(self) -> str:
-        """Its setting in a few letters, or the name of its course."""
+        """A short label of its setting, or the name of its course."""
         return self.course or self.setting.label
 
     @property
     def course(self) -> str:
-        """The name of the course that steered it; empty where it kept to its setting."""
+        """The name of the course that steered it; empty if it kept to its setting."""
         return self.identity.partition("/")[0]
 
     @property
@@ -190,17 +190,17 @@ class RunRecord(Shown):
 
     @property
     def num_rounds(self) -> int:
-        """Rounds trained; 0 of a run that diverged before any."""
+        """Rounds trained; 0 if it diverged before any."""
         return self.rounds[-1].round if self.rounds else 0
 
     @property
     def losses(self) -> tuple[float | None, ...]:
-        """Loss before training, then after every round; None where it was not evaluated."""
+        """Loss before training, then after every round; None if not evaluated."""
         return tuple(record.loss for record in self.rounds)
 
     @property
     def final_loss(self) -> float | None:
-        """The last loss evaluated; None of a run that diverged before any."""
+        """The last evaluated loss; None if the run diverged before any."""
         return next((loss for loss in reversed(self.losses) if loss is not None), None)
 
     @property
@@ -220,7 +220,7 @@ class RunRecord(Shown):
         return math.fsum(record.joules for record in self.rounds)
 
     def to_frame(self) -> Any:
-        """A data frame, a row a round: of polars where that is installed, else of pandas."""
+        """A data frame with one row per round: of polars if installed, else of pandas."""
         names = ("round", "loss", "model_loss", "accuracy", "test_accuracy", "seconds", "joules")
         columns = {name: [getattr(record, name) for record in self.rounds] for name in names}
         lists = {
@@ -241,11 +241,11 @@ class RunRecord(Shown):
         yield "energy_j", in_words(self.energy_j)
 
     def rounds_to(self, loss: float) -> int | None:
-        """The first round evaluated at or below this loss; None where none is."""
+        """The first round evaluated at or below this loss; None if there is none."""
         return next((r.round for r in self.rounds if r.loss is not None and r.loss <= loss), None)
 
     def until(self, stop: Stop) -> RunRecord | None:
-        """What of this run `stop` would have let happen; None where it would have gone on longer.
+        """The part of this run that `stop` would have allowed; None if it would have continued.
 
         True of runs evaluated on all samples after every round: otherwise the target itself
         decides when and on what a run is evaluated.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Cohort(NamedTuple):
-    """The clients of one round, and the share with which each one's update counts."""
+    """The clients of one round, and the weight of each client's update."""
 
     clients: IntArray
     shares: FloatArray
@@ -24,7 +24,7 @@ class Cohort(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundCost:
-    """What a round is expected to take: seconds, joules of all its clients, and their number."""
+    """The expected cost of a round: seconds, joules of all its clients, and their number."""
 
     time_s: float
     energy_j: float
@@ -33,7 +33,7 @@ class RoundCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
-    """What training with one setting is expected to take; K is None where groups take turns."""
+    """The expected cost of training with one setting; K is None if groups take turns."""
 
     clients_per_round: int | None
     local_steps: int
@@ -56,7 +56,7 @@ class Prediction:
 
 
 class Participation(ABC):
-    """A law of who trains when; `participation/` has one file for each.
+    """A law of who trains when; each has its own file in `participation/`.
 
     A law is a dataclass of numbers and tuples, so that a store can keep it. What a law does not say
     is as of K clients that are drawn for each round, whoever trained before.
@@ -72,28 +72,28 @@ class Participation(ABC):
     @classmethod
     @abstractmethod
     def of(cls, problem: Problem, local_steps: int, size: int) -> Participation:
-        """The law for these devices; `size` is K, or how many groups take turns."""
+        """The law for these devices; `size` is K, or the number of groups that take turns."""
 
     @property
     def cycle(self) -> int:
-        """Rounds over which each client's shares average to its part of the data; 1 by chance."""
+        """Rounds over which each client's shares average to its share of the data; 1 if random."""
         return 1
 
     @property
     def averaged(self) -> int:
-        """How many of the last models are averaged into the one that is judged and handed over."""
+        """How many of the last models are averaged into the one that is evaluated and returned."""
         return self.cycle
 
     @abstractmethod
     def cohort(self, samples: FloatArray, seed: int, round_: int) -> Cohort:
-        """Who trains in this round, rounds from 1 on; `samples` has one number per client."""
+        """Who trains in this round, counted from 1; `samples` has one number per client."""
 
     @abstractmethod
     def round_cost(self, problem: Problem, local_steps: float) -> RoundCost:
-        """What a round takes, in expectation and exactly."""
+        """The exact expected cost of a round."""
 
     def sampling_variance(self, problem: Problem) -> float:
-        """Noise that drawing clients adds: 0 where every client's data comes round in turn.
+        """Sampling noise: 0 if every client's data is used in every cycle.
 
         1 is the noise of a single client drawn uniformly from many with equal data, and
         s(K) = (N - K) / (K (N - 1)) that of K.
@@ -102,12 +102,12 @@ class Participation(ABC):
         return 0.0 if k is None or self.cycle > 1 else (n - k) / (k * max(n - 1, 1))
 
     def largest_share(self, problem: Problem) -> float:  # noqa: ARG002
-        """The most that one client's update ever counts; far above 1, training is unstable."""
+        """The largest weight of a client's update; far above 1, training is unstable."""
         return 1.0
 
     @abstractmethod
     def problems(self, num_clients: int) -> list[str]:
-        """What keeps so many clients from training by this law."""
+        """Why this many clients cannot train by this law; empty if they can."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,13 +148,13 @@ class Setting:
 
     @property
     def label(self) -> str:
-        """The setting in a few letters, as tables and figures have it."""
+        """A short label of the setting, for tables and figures."""
         return setting_label(
             self.participation.law, self.clients_per_round, self.groups, self.local_steps
         )
 
     def problems(self, num_clients: int) -> list[str]:
-        """What keeps so many clients from training with it."""
+        """Why this many clients cannot train with it; empty if they can."""
         steps = self.local_steps
         found = self.participation.problems(num_clients)
         return found + unmet({"local_steps >= 1": steps >= 1}, local_steps=steps)
@@ -166,7 +166,7 @@ class Setting:
         return f"{shown}, local-steps={self.local_steps}"
 
     def to_dict(self) -> dict[str, Any]:
-        """The setting in texts, numbers and lists; `participation.setting_from_dict` reads it."""
+        """The setting as texts, numbers and lists; `participation.setting_from_dict` reads it."""
         law: Any = self.participation
         written = {field.name: _plain(getattr(law, field.name)) for field in fields(law)}
         return {"law": law.law, **written, "local_steps": int(self.local_steps)}
@@ -182,7 +182,7 @@ def _plain(value: Any) -> Any:
 def setting_label(
     law: str, clients_per_round: int | None, groups: int | None, local_steps: int
 ) -> str:
-    """A setting in a few letters; uniform sampling goes without saying.
+    """A short label of a setting; uniform sampling is not mentioned.
 
     >>> setting_label("uniform", 10, None, 20), setting_label("turns", None, 8, 20)
     ('K=10, E=20', '8 groups, E=20')

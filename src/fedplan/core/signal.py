@@ -29,7 +29,7 @@ class Signal:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ClientReports:
-    """What each client of a round tells of itself, in the order of the cohort.
+    """What each client of a round reports, in the order of the cohort.
 
     F_k is the mean loss over all samples of client k, w the model it was sent, w_k what it made of
     it. Gradients are those of one batch, the first that the client draws in the round.
@@ -48,7 +48,7 @@ class ClientReports:
 
 
 class Sketch:
-    """A random projection that server and clients share: a seed and a number of weights.
+    """A random projection shared by server and clients: a seed and a number of weights.
 
     Every weight is added, with a random sign, to one of `size` numbers (a count sketch).
 

@@ -73,7 +73,7 @@ class Live:
 
     @property
     def wants_signal(self) -> bool:
-        """Whether rounds are to tell what half of their steps would have done."""
+        """Whether rounds should report what half of their steps would have achieved."""
         return self.name == Online.name
 
     @cached_property

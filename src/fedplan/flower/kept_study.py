@@ -75,7 +75,7 @@ class Begun:
 
     @property
     def wants_signal(self) -> bool:
-        """Whether rounds are to tell what half of their steps would have done."""
+        """Whether rounds should report what half of their steps would have achieved."""
         return self.course.wants_signal
 
     def begin(self) -> Steering:

@@ -46,7 +46,7 @@ class Chosen(Participation):
         return len(self.clients) + self.drawn
 
     def cohort(self, samples: FloatArray, seed: int, round_: int) -> Cohort:
-        """Who trains in this round, and with which share of the update."""
+        """Who trains in this round, and the weights of their updates."""
         more = [self.pool[place] for place in pick(seed, round_, len(self.pool), self.drawn)]
         clients = np.array(sorted((*self.clients, *more)), dtype=np.int64)
         held = samples[clients]
@@ -65,7 +65,7 @@ class Chosen(Participation):
         return RoundCost(time_s=time_s, energy_j=energy_j, clients=self.clients_per_round)
 
     def problems(self, num_clients: int) -> list[str]:
-        """What keeps so many clients from training by this law."""
+        """Why this many clients cannot train by this law; empty if they can."""
         named = (*self.clients, *self.pool)
         found = []
         if len(set(named)) != len(named) or not all(0 <= each < num_clients for each in named):

@@ -64,7 +64,7 @@ class Shuffled(Participation):
         return float(problem.data_shares.max()) * self.cycle
 
     def problems(self, num_clients: int) -> list[str]:
-        """What keeps so many clients from training by this law."""
+        """Why this many clients cannot train by this law; empty if they can."""
         found = clients_problems(self.clients_per_round, num_clients)
         if self.num_clients != num_clients:
             found.append(

@@ -161,7 +161,7 @@ class Turns(Participation):
         return max(share / often for share, often in zip(most, self.frequencies, strict=True))
 
     def problems(self, num_clients: int) -> list[str]:
-        """What keeps so many clients from training by this law."""
+        """Why this many clients cannot train by this law; empty if they can."""
         largest = max(client for group in self.groups for client in group)
         if largest < num_clients:
             return []

@@ -50,7 +50,7 @@ class Uniform(Participation):
         )
 
     def problems(self, num_clients: int) -> list[str]:
-        """What keeps so many clients from training by this law."""
+        """Why this many clients cannot train by this law; empty if they can."""
         return clients_problems(self.clients_per_round, num_clients)
 
 

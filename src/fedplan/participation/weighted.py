@@ -91,7 +91,7 @@ class Weighted(Participation):
         return float((p[q > 0] / q[q > 0]).max()) / self.clients_per_round
 
     def problems(self, num_clients: int) -> list[str]:
-        """What keeps so many clients from training by this law."""
+        """Why this many clients cannot train by this law; empty if they can."""
         clients = self.clients_per_round
         found = unmet({"clients_per_round >= 1": clients >= 1}, clients_per_round=clients)
         if len(self.chances) != num_clients:

@@ -34,7 +34,7 @@ class Surface:
     cost: FloatArray
 
     def to_frame(self) -> Any:
-        """A data frame, a row a (K, E): of polars where that is installed, else of pandas."""
+        """A data frame with one row per (K, E): of polars if installed, else of pandas."""
         clients, steps = np.meshgrid(self.clients_per_round, self.local_steps, indexing="ij")
         totals = ("expected_rounds", "time_s", "energy_j", "cost")
         columns = {name: getattr(self, name).ravel() for name in totals}
