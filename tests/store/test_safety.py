@@ -267,11 +267,16 @@ def check_after_kill(path, reported):
 
 
 def test_kill_9_at_any_moment_loses_nothing_that_was_reported(tmp_path):
-    """Thirty times: half of them while the file is being made, half on one that grows."""
+    """Thirty times: half of them while the file is being made, half on one that grows.
+
+    More often where the machine is so busy that little was reported by then.
+    """
     moments = random.Random(20260101)
     grown, reported_of_grown = tmp_path / "grown.db", []
     total = 0
-    for attempt in range(30):
+    for attempt in range(300):
+        if attempt >= 30 and len(reported_of_grown) > 30 and total > 100:
+            break
         path = grown if attempt % 2 else tmp_path / f"new-{attempt}.db"
         reported = reported_of_grown if path is grown else []
         process = run_python(WRITER, f"sqlite:///{path}", max(reported, default=-1) + 1)
@@ -282,7 +287,8 @@ def test_kill_9_at_any_moment_loses_nothing_that_was_reported(tmp_path):
         reported += [int(word) for word in words.splitlines(keepends=True) if word.endswith("\n")]
         check_after_kill(path, reported)
         total += len(reported)
-    assert len(reported_of_grown) > 30 and total > 100
+    else:
+        raise AssertionError(f"{total} runs were reported")
 
 
 PARTNER = """

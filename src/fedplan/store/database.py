@@ -24,13 +24,14 @@ UNREADABLE = (
 _LEAST_BYTES = 512  # of an SQLite database
 _NO_LOCKS = "Its file system may have no locks, as some across a network: keep it on a local disk."
 _REMEDIES = {
+    **dict.fromkeys(
+        ("SQLITE_IOERR_LOCK", "SQLITE_IOERR_RDLOCK", "SQLITE_PROTOCOL"),
+        f"cannot be locked. {_NO_LOCKS}",
+    ),
     "SQLITE_FULL": "there is no space left. What was saved before is safe: free some space, and "
     "start again.",
     "SQLITE_BUSY": f"another program has kept it locked for {BUSY_TIMEOUT_S:g} s. Wait for that "
     "program, or end it, and start again. Is there none? " + _NO_LOCKS,
-    "SQLITE_IOERR_LOCK": f"cannot be locked. {_NO_LOCKS}",
-    "SQLITE_IOERR_RDLOCK": f"cannot be locked. {_NO_LOCKS}",
-    "SQLITE_PROTOCOL": f"cannot be locked. {_NO_LOCKS}",
     "SQLITE_IOERR": "the disk failed to read or write it. What was saved before is safe: check the "
     "disk and its limits, and start again.",
 }
@@ -94,7 +95,7 @@ class Database:
             except OverflowError:
                 raise
             except UNREADABLE as error:
-                raise _DamageError(error) from error
+                raise damaged(self._path, error) from error
 
     @property
     def bare(self) -> sqlite3.Connection:
@@ -207,8 +208,6 @@ class Database:
             raise self._wrong(f"{_WRONG_PLACES['SQLITE_CANTOPEN']} ({error.strerror})") from error
         except OverflowError as error:
             raise self._wrong("holds whole numbers from -2^63 to 2^63 - 1 alone.") from error
-        except _DamageError as found:
-            raise damaged(self._path, found.error) from found.error
         except sqlite3.Error as error:
             name = getattr(error, "sqlite_errorname", "")
             if name.startswith(_OF_DAMAGE) or _NOT_TEXT in str(error):
@@ -221,14 +220,6 @@ class Database:
 
     def _wrong(self, message: str) -> InputError:
         return InputError(InputProblem(source=f"store {self._path}", message=message))
-
-
-class _DamageError(Exception):
-    """An error that reading a row came to."""
-
-    def __init__(self, error: Exception) -> None:
-        super().__init__(str(error))
-        self.error = error
 
 
 def damaged(path: Path, error: Exception, left: str | None = None) -> FedplanError:
