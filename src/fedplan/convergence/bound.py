@@ -20,7 +20,7 @@ class Bound(Shown):
     """The gap to the best loss after R rounds is at most (a0 + E^2 (b0 + c0 s(K))) / (E R).
 
     `c0` is the refined bound's own weight for sampling only K clients; the paper's bound
-    (its Eq. 15) is c0 = b0, which is what leaving it out means.
+    (its Eq. 15) is c0 = b0, which is the default.
 
     >>> Bound(a0=3750.0, b0=1.0)
     Bound(a0=3750.0, b0=1.0, c0=1.0)
@@ -69,7 +69,7 @@ class Bound(Shown):
         return Bound(a0=self.a0 / target_gap, b0=self.b0 / target_gap, c0=self.c0 / target_gap)
 
     def full_rounds(self, local_steps: ArrayLike) -> FloatArray:
-        """Rounds to a gap of 1 where all clients train, or every client's data comes in turn."""
+        """Rounds to a gap of 1 if all clients train, or all data is used in every cycle."""
         steps = np.asarray(local_steps, dtype=np.float64)
         return np.asarray(self.a0 / steps + self.b0 * steps)
 
@@ -78,7 +78,7 @@ class Bound(Shown):
         return np.asarray(self.c0 * np.asarray(local_steps, dtype=np.float64))
 
     def fewest_rounds_steps(self) -> float:
-        """E that needs the fewest rounds at K = N, sqrt(a0 / b0); infinite where b0 = 0.
+        """E that needs the fewest rounds at K = N, sqrt(a0 / b0); infinite if b0 = 0.
 
         Past it rounds, time and energy all grow with E for every K, so no optimum lies there.
         """
@@ -130,7 +130,7 @@ def gap_after_rounds(
     num_clients: int,
     rounds: ArrayLike,
 ) -> FloatArray:
-    """Upper bound of the gap to the best loss after R rounds, Eq. 15.
+    """Upper bound on the gap to the best loss after R rounds, Eq. 15.
 
     >>> float(gap_after_rounds(Bound(a0=100.0, b0=1.0), 4, 10, num_clients=4, rounds=40))
     0.5

@@ -46,13 +46,13 @@ TRUSTED_REACH = 2  # plans go no further than this factor past the fewest client
 class Estimate(Shown):
     """A bound estimated from pilots, in units of the pilots' own descent.
 
-    status : "ok"; "ill-conditioned" where the pilots cannot tell the effects apart; or
-        "unidentified" where they fix nothing, and then `bound` is None.
-    ratio, ratio_interval : a0 / b0, infinite where b0 may be 0.
+    status : "ok"; "ill-conditioned" if the pilots cannot separate the effects; or
+        "unidentified" if they determine nothing, and then `bound` is None.
+    ratio, ratio_interval : a0 / b0, infinite if b0 may be 0.
     intervals : of a0, b0 and c0, at `CONFIDENCE`.
     plausible : bounds at the ends of every interval, the input of the robust plan.
-    suggested_pilot : the (K, E) that would settle most.
-    piloted : the smallest and the largest K, and E, of the pilots themselves.
+    suggested_pilot : the (K, E) that would be most informative.
+    piloted : the smallest and the largest K, and E, of the pilots.
     """
 
     method: Method

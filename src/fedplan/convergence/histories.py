@@ -43,7 +43,7 @@ _FEWEST = 3  # rounds: what comes sooner is not told to a fraction of a round
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class History:
-    """One training: a row for each round, or for several alike that end with it.
+    """One training: one row per round, or per several rounds with the same setting.
 
     rounds : number of each row's last round, rising from 1 on.
     clients, local_steps : how many trained in a round, and for how long.
@@ -66,7 +66,7 @@ class Learnt:
 
     saturation, interval : local steps at which half of what steps can save is saved, and between
         which two they are in nine of ten cases.
-    loss : the lowest of those that most trainings have come to; None where there was none.
+    loss : the lowest that most trainings have reached; None if there is none.
     rounds : of all clients to that loss, with endless local steps; NaN without one.
     compared : how many trainings were.
     """
@@ -83,9 +83,9 @@ class Learnt:
 
 
 def learn_saturation(histories: Sequence[History], num_clients: int | None = None) -> Learnt:
-    """The saturation at which these trainings of one task agree; the usual one without any.
+    """The saturation on which these trainings of one task agree; the default without any.
 
-    num_clients : N; as many as trained at most where it is not known.
+    num_clients : N; if unknown, the most that ever trained at once.
 
     >>> def history(steps, rounds):
     ...     rows = np.arange(1.0, rounds + 1)

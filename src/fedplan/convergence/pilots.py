@@ -47,7 +47,7 @@ class Pilot:
 
     @property
     def iterations(self) -> float:
-        """Local steps a client spent between the two losses: E (R_b - R_a)."""
+        """Local steps of a client between the two losses: E (R_b - R_a)."""
         return self.local_steps * (self.rounds_to_lower - self.rounds_to_upper)
 
 

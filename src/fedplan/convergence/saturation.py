@@ -31,11 +31,11 @@ _AHEAD = 5000  # rounds that a falling rate is followed for
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saturation:
-    """How many rounds training takes, by a scale, a saturation and a noise of sampling.
+    """How many rounds training takes, given a scale, a saturation and sampling noise.
 
-    rounds : rounds with all clients and any number of steps; at `saturation` steps twice as many.
-    saturation : local steps at which half of what steps can save is saved.
-    interval : where the saturation may be; None where it is known.
+    rounds : rounds with all clients and unlimited steps; with `saturation` steps twice as many.
+    saturation : local steps at which half of what steps can save has been saved.
+    interval : where the saturation may lie; None if it is known.
     sampling : what sampling a single client would add, as a multiple of all clients' rounds.
 
     >>> known = Saturation(rounds=50.0, saturation=60.0)
@@ -58,7 +58,7 @@ class Saturation:
 
     @classmethod
     def within(cls, low: float, high: float, *, rounds: float = ROUNDS) -> Saturation:
-        """Where it lies somewhere in this range: its middle in ratio is planned for.
+        """A saturation somewhere in this range; plans use its geometric middle.
 
         >>> Saturation.within(10.0, 1000.0).saturation
         100.0
@@ -67,11 +67,11 @@ class Saturation:
         return cls(rounds=rounds, saturation=middle, interval=(low, high))
 
     def at_gap(self, target_gap: float) -> Saturation:
-        """That of a target so many times as far from the best loss: rounds are in proportion."""
+        """That of a target this many times as far from the best loss: rounds are proportional."""
         return replace(self, rounds=self.rounds / target_gap)
 
     def full_rounds(self, local_steps: ArrayLike) -> FloatArray:
-        """Rounds where all clients train, or every client's data comes round in turn."""
+        """Rounds if all clients train, or every client's data is used in every cycle."""
         return np.asarray(self.rounds * (1.0 + self.saturation / np.asarray(local_steps)))
 
     def sampling_rounds(self, local_steps: ArrayLike) -> FloatArray:
@@ -90,9 +90,9 @@ class Saturation:
 
 
 def usual_rate(rate: LearningRate | None) -> float:
-    """The mean rate of a training of usual length, which a saturation is for.
+    """The mean rate over a training of typical length, to which saturations refer.
 
-    Half of the rate makes steps half as long: the saturation is twice as large then.
+    Half the rate makes steps half as long, and so doubles the saturation.
 
     >>> usual_rate(LearningRate(initial=0.1)), usual_rate(None)
     (0.1, 1.0)

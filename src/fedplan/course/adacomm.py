@@ -26,9 +26,9 @@ SHRINK = 0.5  # the paper's gamma
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AdaComm(Published):
-    """All clients take part, as in the paper, or as many as are given; 20 steps to begin with.
+    """Begins with 20 steps and all clients, as in the paper, unless given otherwise.
 
-    interval : rounds from one look at the loss to the next.
+    interval : rounds between two updates.
     """
 
     name: ClassVar[str] = "adacomm"
@@ -51,7 +51,7 @@ class AdaCommSteering(Turning):
         self._next_look = course.interval
 
     def tell(self, record: RoundRecord) -> None:
-        """A round; the loss decides where it was evaluated and a look is due."""
+        """Report a round; its loss decides if it was evaluated and an update is due."""
         if record.loss is None:
             return
         if self._first_loss is None:

@@ -35,10 +35,10 @@ BUDGET_ROUNDS = 100.0  # the paper's 15 s, at 0.013 s a step and 0.13 s an aggre
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AdaptiveTau(Published):
-    """All clients take part, as in the paper, or as many as are given; one step to begin with.
+    """Begins with one step and all clients, as in the paper, unless given otherwise.
 
     phi : the paper's control parameter; 0.025 is its value for an SVM, 5e-5 for a CNN.
-    budget : B in the unit of the objective; without, what 100 rounds of one step cost.
+    budget : B in the unit of the objective; by default the cost of 100 rounds of one step.
     """
 
     name: ClassVar[str] = "adaptive-tau"

@@ -21,7 +21,7 @@ Vector = NDArray[np.float64]
 
 
 def saturation_of(whole: Vector, halfway: Vector, local_steps: float) -> float:
-    """Local steps at which half of what steps can save is saved; 0 and infinity are possible.
+    """Local steps at which half of what steps can save has been saved; may be 0 or infinite.
 
     >>> saturation_of(np.array([3.0, 4.0]), np.array([1.5, 2.0]), local_steps=20)
     inf
@@ -38,7 +38,7 @@ def saturation_of(whole: Vector, halfway: Vector, local_steps: float) -> float:
 
 
 class Window:
-    """The signals of the last rounds, and the saturation they show together."""
+    """The signals of the last rounds, and the saturation they imply together."""
 
     def __init__(self) -> None:
         self._signals: deque[tuple[Signal, int]] = deque()

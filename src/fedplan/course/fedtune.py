@@ -34,9 +34,9 @@ STEPS_SIGNS = np.array([-1.0, 1.0, -1.0, 1.0])
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FedTune(Published):
-    """Begins with 20 clients and 20 steps, or what is given.
+    """Begins with 20 clients and 20 steps, unless given otherwise.
 
-    preferences : of t, q, z and v, adding up to 1; from the bill of a round without.
+    preferences : of t, q, z and v, adding up to 1; by default their parts of a round's bill.
     """
 
     name: ClassVar[str] = "fedtune"

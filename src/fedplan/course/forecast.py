@@ -40,7 +40,7 @@ _FURTHEST = 100_000  # rounds that are looked ahead
 class Arrival:
     """When the target is expected to be reached, in rounds from the first on.
 
-    The upper end is infinite where losses do not fall, or the rate dies out before.
+    The upper end is infinite if losses do not fall, or the rate decays before.
     """
 
     rounds: float
@@ -49,9 +49,9 @@ class Arrival:
 
 
 class Forecast:
-    """The losses of one training, and when they will be at the target.
+    """The losses of one training, and when they will reach the target.
 
-    rate : the learning rate of a round, rounds from 1 on.
+    rate : the learning rate of each round, counted from 1.
 
     >>> forecast = Forecast(target_loss=1.0, rate=lambda round_: 0.1)
     >>> for round_ in range(1, 51):
@@ -66,7 +66,7 @@ class Forecast:
         self._clock = np.zeros(1)  # the time after each round, further than was trained
 
     def add(self, loss: float | None) -> None:
-        """The loss after one more round; None where it was not measured."""
+        """Add the loss after one more round; None if it was not measured."""
         self._losses.append(math.nan if loss is None else loss)
 
     def way_left(self) -> float | None:
@@ -91,7 +91,7 @@ class Forecast:
         return math.exp(line[0] + min(line[1], 0.0) * ahead)
 
     def arrival(self) -> Arrival | None:
-        """When the target is expected to be reached; None while nothing tells."""
+        """When the target is expected to be reached; None while unknown."""
         rounds = len(self._losses)
         first = rounds // 3
         before_now = np.arange(first + 1.0 - rounds, 1.0)
@@ -107,7 +107,7 @@ class Forecast:
         return Arrival(rounds=middle, low=low, high=high if reachable else math.inf)
 
     def latest(self) -> float:
-        """The round by which the target is reached at the latest; infinite while nothing tells."""
+        """The round by which the target is reached at the latest; infinite while unknown."""
         left = self.way_left()
         if left is None:
             return math.inf
@@ -120,9 +120,9 @@ class Forecast:
         return max(len(self._losses), after - 1 + float((wanted - before) / step))
 
     def within_reach(self, round_: int) -> bool:
-        """Whether the target may be reached by this round, by the most hopeful reading.
+        """Whether the target may be reached by this round, on the most optimistic reading.
 
-        Far from the target the line says too much more often than too little, so half is taken.
+        Far from the target the line overestimates more often than not, so half of it is used.
         """
         left = self.way_left()
         if left is None or len(self._losses) >= round_:
@@ -130,7 +130,7 @@ class Forecast:
         return left / 2.0 <= math.log(self._time_of(round_) / self._now)
 
     def is_far_beyond(self, round_: int) -> bool:
-        """Whether even losses that go on to fall as a power of time are far too high by then.
+        """Whether losses that keep falling as a power of time would still be far too high by then.
 
         No floor is the most hopeful shape of a loss that falls more and more slowly, and the more
         hopeful line is taken of two: through all rounds, and through the later half.

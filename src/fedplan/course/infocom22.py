@@ -64,7 +64,7 @@ def chances(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Infocom22(Published):
-    """A tenth of the clients and 20 steps, or what is given; only the chances change.
+    """Begins with a tenth of the clients and 20 steps; only the probabilities change.
 
     ratio : alpha / beta, in units of 1 / G^2.
     """
@@ -99,7 +99,7 @@ class Infocom22(Published):
 
 
 class Infocom22Steering(Turning):
-    """Knows the norm of everyone's gradient when they last took part."""
+    """Knows the norm of each client's gradient when it last took part."""
 
     def __init__(self, course: Infocom22) -> None:
         super().__init__(course.setting, "Chances for equal gradients.")
@@ -107,7 +107,7 @@ class Infocom22Steering(Turning):
         self._norms = np.full(course.num_clients, np.nan)
 
     def tell(self, record: RoundRecord) -> None:
-        """A round: its clients' norms change the chances of everyone."""
+        """Report a round, whose norms change the probabilities of all clients."""
         if record.reports is None or not record.cohort:
             return
         rate = self._course.problem.learning_rate

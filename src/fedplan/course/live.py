@@ -37,22 +37,22 @@ _KNOWN = "The devices' costs are known now: groups and local steps for them."
 
 
 def alike(clients: int) -> Fleet:
-    """So many devices of which nothing is known: all train at once, and who is slow shows."""
+    """`count` identical devices, for when nothing is known."""
     return Fleet(step_time_s=[0.1] * clients, comm_time_s=1.0, step_energy_j=0.1, comm_energy_j=1.0)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Live:
-    """A course on real devices, which begins at once and goes by what they turn out to cost.
+    """A course on real devices, which begins at once and follows their measured costs.
 
     name : of the course.
     make : the course for a problem whose devices are known, or why there is none.
-    problem : with the devices by an earlier measurement; all `alike` where there is none.
+    problem : with the devices as measured earlier; all `alike` if they were not.
     guessed : nothing is known of the devices. Rounds then come with a usual number of local steps
         until every client has been seen, and with twice as many until every client has been seen
         again; by then it is known what a step takes and what a round does, and the course is made
         for that. They train all the while.
-    about : what else tells it from other courses of its name.
+    about : what else distinguishes it from other courses of its name.
     """
 
     name: str
@@ -78,7 +78,7 @@ class Live:
 
     @cached_property
     def first(self) -> Online:
-        """The online course by which the first rounds are grouped.
+        """The online course that groups the first rounds.
 
         Each client has to be seen twice, which takes least time where as many as may train at once.
         """
@@ -97,7 +97,7 @@ class Live:
 
     @cached_property
     def identity(self) -> str:
-        """Of the course; another problem makes another training."""
+        """Identifies the course; another problem makes another training."""
         if not self.guessed:
             return self._made.identity
         return f"{self.name}/{self.problem.digest(self.about)}"
@@ -117,7 +117,7 @@ class Live:
 
 
 class LiveSteering:
-    """What is common to steerings that measure devices: who is known, and what they cost."""
+    """What steerings that measure devices share: which clients are known, and their costs."""
 
     def __init__(self, live: Live, steering: Steering) -> None:
         self._steering, self._problem = steering, live.problem
@@ -184,7 +184,7 @@ class LiveSteering:
 
 
 class Deferred(LiveSteering):
-    """A course that begins once the devices' costs are known, and does not follow them later."""
+    """A course that begins once the devices' costs are known, and ignores later changes."""
 
     def __init__(self, live: Live) -> None:
         self._make = live.make
@@ -222,7 +222,7 @@ class Deferred(LiveSteering):
 
 
 class LiveOnline(LiveSteering):
-    """The online course: groups and local steps follow the devices' costs, and who is there."""
+    """The online course: groups and local steps follow the devices' costs and presence."""
 
     def __init__(self, live: Live) -> None:
         grouping = live.first.first.law

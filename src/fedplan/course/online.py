@@ -24,15 +24,15 @@ from fedplan.planning.turns import Choice, check_group_sizes, plan_turns
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Online:
-    """Starts at once, learns from the rounds, and changes its mind when they say so.
+    """Starts at once, learns from the rounds, and changes groups and steps when they call for it.
 
-    problem : the devices with their samples, what counts, limits, target and learning rate.
-    known : the saturation, as far as it is known beforehand, at the usual rate (`usual_rate`). The
+    problem : the devices with their samples, objective, limits, target and learning rate.
+    known : the saturation, if anything is known in advance, at the usual rate (`usual_rate`). The
         first local steps are for its middle, and whatever rounds show, local steps stay between
-        those for its ends. Without it a usual range is taken; groups always go by that.
-    source : who knows it, for words.
-    stop : what ends the training whether the target is reached or not, so that it need not be
-        waited for where the target is far beyond.
+        those for its ends. The default is a typical range, which groups always use.
+    source : where it comes from, for messages.
+    stop : what ends the training even short of the target, so that the course can give up early
+        if the target is out of reach.
 
     >>> from fedplan.core.fleet import Fleet
     >>> fleet = Fleet(step_time_s=[0.1, 0.1, 0.4], comm_time_s=2.0)
@@ -75,7 +75,7 @@ class Online:
 
     @cached_property
     def identity(self) -> str:
-        """The name, a digest of the question, and what was known beforehand, if anything was."""
+        """The name, a digest of the question, and what was known in advance, if anything."""
         question = f"{self.name}/{self.problem.digest()}"
         if self.known is None:
             return question

@@ -45,14 +45,14 @@ WINDOW = 5
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Oort(Published):
-    """A tenth of the clients and 20 steps, or what is given; who they are is what changes."""
+    """A tenth of the clients and 20 steps, unless given otherwise; only who they are changes."""
 
     name: ClassVar[str] = "oort"
     wants_clients: ClassVar[bool] = True
 
     @cached_property
     def setting(self) -> Setting:
-        """The first round: clients never tried, by samples and speed."""
+        """The first round: unexplored clients, by samples and speed."""
         return self.begin().ask()
 
     def begin(self) -> OortSteering:
@@ -61,7 +61,7 @@ class Oort(Published):
 
 
 class OortSteering(Turning):
-    """Knows what everyone who has taken part is worth, and since when."""
+    """Knows the utility of every client that has taken part, and since when."""
 
     def __init__(self, course: Oort) -> None:
         self._clients, self._steps = course.first_clients, course.first_steps
@@ -75,7 +75,7 @@ class OortSteering(Turning):
         super().__init__(self._choose(1), "Clients that were never tried come first.")
 
     def tell(self, record: RoundRecord) -> None:
-        """A round: its clients' losses change their worth, and who is next."""
+        """Report a round, whose losses change its clients' utility and the next choice."""
         if record.reports is None or not record.round:
             return
         who, told = np.array(record.cohort, dtype=np.int64), record.reports.losses

@@ -14,7 +14,7 @@ GRACE = 1.1  # times a limit that may be spent: a training about to arrive is no
 
 
 class Pressure:
-    """What has been spent, and what limited totals cost beside what the objective says.
+    """What has been spent, and the extra prices of limited totals.
 
     Each time a total is expected to exceed its limit, the price of what it limits rises by as much
     as a round costs now, so that it weighs as much as everything else together.
@@ -57,7 +57,7 @@ class Pressure:
 
     @property
     def exceeded(self) -> str | None:
-        """Which limit on time or energy has been passed by more than a tenth, in words."""
+        """The limit on time or energy that was exceeded by more than a tenth, in words."""
         limits = self._limits
         if self._exceeds(limits.deadline_s, self._time_s / GRACE):
             return f"The deadline of {limits.deadline_s:g} s has passed"
@@ -66,7 +66,7 @@ class Pressure:
         return None
 
     def last_round(self, round_: int, grouping: Grouping) -> int | None:
-        """The round by which a limit or the stop ends the training; None where nothing does."""
+        """The round by which a limit or the stop ends the training; None if nothing does."""
         cost, limits = grouping.round_cost, self._ends
         ends = [
             math.inf if limits.max_rounds is None else limits.max_rounds,

@@ -17,9 +17,9 @@ USUAL_STEPS = 20  # local steps to begin with: FedTune's E and AdaComm's tau0
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Published:
-    """A rule of others, for one problem; the fleet has the samples of every client.
+    """A published rule for one problem; the fleet has the samples of every client.
 
-    clients_per_round, local_steps : K and E to begin with; as the paper has them without.
+    clients_per_round, local_steps : K and E to begin with; by default the paper's.
     """
 
     name: ClassVar[str]
@@ -45,7 +45,7 @@ class Published:
 
     @property
     def usual_clients(self) -> int:
-        """The usual share of the clients, at least one."""
+        """The default share of the clients, at least one."""
         return max(1, round(self.usual_share * self.num_clients))
 
     @property
@@ -69,19 +69,19 @@ class Published:
         return int(min(max(clients, low), high))
 
     def uniform(self, clients: float, steps: float) -> Setting:
-        """K at random and E, as far as the limits allow."""
+        """K random clients and E local steps, as far as the limits allow."""
         return uniform(self.clients_within(clients), self.problem.limits.steps_within(steps))
 
 
 class Turning(Steady):
-    """A training under way that remembers when it turned to another setting."""
+    """A training in progress that remembers when it changed its setting."""
 
     def __init__(self, setting: Setting, why: str) -> None:
         super().__init__(setting)
         self.decisions.append(Decision.of(setting, 1, why=why))
 
     def turn_to(self, setting: Setting, round_: int, why: str) -> None:
-        """Train so from this round on; a decision, where law, K or E are other ones."""
+        """Train like this from this round on; a decision if law, K or E change."""
         if _told(setting) != _told(self._setting):
             self.decisions.append(Decision.of(setting, round_, why=why))
         self._setting = setting
@@ -94,7 +94,7 @@ def _told(setting: Setting) -> tuple[str, int | None, int]:
 def fixed(
     *, problem: Problem, clients_per_round: int | None = None, local_steps: int | None = None
 ) -> Setting:
-    """A setting, which is a course that never changes; a tenth of the clients and E = 20 without.
+    """A setting, the course that never changes; by default a tenth of the clients and E = 20.
 
     >>> from fedplan.core.fleet import Fleet
     >>> problem = Problem(fleet=Fleet(step_time_s=0.1, comm_time_s=2.0, count=50))

@@ -47,7 +47,7 @@ FEWEST_STEPS = 2  # half of a single step cannot be looked at
 
 
 class OnlineSteering:
-    """One training under way, steered by what its rounds say."""
+    """One training in progress, steered by its rounds."""
 
     def __init__(
         self,

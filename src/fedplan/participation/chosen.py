@@ -21,8 +21,8 @@ from fedplan.participation.slowest import expected_slowest
 class Chosen(Participation):
     """These clients, and `drawn` more of the pool at random; each counts by its data.
 
-    Biased, unless everyone is chosen: who is left out does not count. That is not in the noise of
-    sampling, which is that of as many drawn from everyone.
+    Biased unless everyone is chosen: clients left out do not count. The sampling noise does not
+    include this bias; it is that of drawing as many from all clients.
 
     >>> law = Chosen(clients=(0, 2), pool=(1, 3), drawn=1)
     >>> law.cohort(np.ones(4), seed=0, round_=1).clients.size
@@ -53,7 +53,7 @@ class Chosen(Participation):
         return Cohort(clients, held / (held.sum() or 1.0))
 
     def round_cost(self, problem: Problem, local_steps: float) -> RoundCost:
-        """The expected slowest; nobody who is drawn takes less than those who were chosen."""
+        """The expected slowest; no drawn client takes less time than the chosen ones."""
         fleet, own, pool = problem.fleet, list(self.clients), list(self.pool)
         times = fleet.per_device(fleet.round_times_s(local_steps))
         joules = fleet.per_device(fleet.round_energy_j(local_steps))

@@ -18,7 +18,7 @@ _DROPOUT = _MASK - 1
 
 
 def pick(seed: int, round_: int, num_clients: int, count: int) -> IntArray:
-    """So many of N clients, uniformly without replacement, by rising number.
+    """`count` of N clients, uniformly without replacement, in rising order.
 
     >>> pick(1, 1, 5, 5).tolist(), pick(1, 1, 5, 2).size
     ([0, 1, 2, 3, 4], 2)
@@ -29,19 +29,19 @@ def pick(seed: int, round_: int, num_clients: int, count: int) -> IntArray:
 
 
 def uniforms(seed: int, round_: int, count: int) -> FloatArray:
-    """Numbers of [0, 1) that pick clients by their chances."""
+    """Numbers in [0, 1) that pick clients by their probabilities."""
     return _to_unit(_bits(seed, round_, count))
 
 
 def present(seed: int, round_: int, clients: IntArray, dropout: float) -> NDArray[np.bool_]:
-    """Which of these clients answer, each missing with this chance; keyed by the client too."""
+    """Which of these clients take part, each absent with this probability; keyed by client too."""
     state = _start(seed, round_, _DROPOUT)
     keys = np.asarray(clients, dtype=np.uint64) * np.uint64(STEP) + np.uint64(state)
     return np.asarray(_to_unit(scramble(keys)) >= dropout)
 
 
 def deal(seed: int, round_: int, num_clients: int, count: int) -> IntArray:
-    """So many of N clients in random order: the first cards of a Fisher-Yates shuffle."""
+    """`count` of N clients in random order: the first cards of a Fisher-Yates shuffle."""
     high = _bits(seed, round_, count) >> np.uint64(32)
     places = np.arange(count, dtype=np.uint64)
     drawn = places + ((high * (np.uint64(num_clients) - places)) >> np.uint64(32))

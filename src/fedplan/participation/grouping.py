@@ -37,7 +37,7 @@ LONGEST_CYCLE = 4  # rounds of a cycle for each group, about and at most
 class Grouping:
     """Groups of devices, fastest first, and how often each trains in a cycle.
 
-    ends : the places of the cuts among the devices by rising time, both ends included.
+    ends : the positions of the cuts among the devices by rising time, both ends included.
     """
 
     law: ClassVar[str] = Turns.law
@@ -74,7 +74,7 @@ class Grouping:
         )
 
     def line(self) -> tuple[float, float]:
-        """What a local step and a round cost, with the devices that are slowest at this E."""
+        """The cost of a local step and of a round, with the devices that are slowest at this E."""
         often, objective = self._frequencies, self.problem.objective
         (step_s, comm_s), (step_j, comm_j) = self.ranked.parts(self.ends)
         per_step = objective.of_round(step_s, step_j, 0.0)
@@ -110,14 +110,14 @@ class Grouper:
 
     @property
     def range(self) -> tuple[int, int]:
-        """The least and the largest number of groups that limits on clients at once allow."""
+        """The smallest and the largest number of groups that limits on clients per round allow."""
         devices = self._ranked.num_devices
         return -(-devices // self._most), devices // self._fewest
 
     def group(self, num_groups: int) -> Grouping | None:
-        """The cheapest cut into at most so many groups of at least half an equal share of data.
+        """The cheapest cut into at most this many groups, each with half an equal share or more.
 
-        Where a limit on clients at once leaves no such cut, groups may hold less.
+        If a limit on clients per round allows no such cut, groups may hold less.
         """
         ends = self._cut(num_groups, LEAST_DATA / num_groups)
         if ends is None:
@@ -192,7 +192,7 @@ class Grouper:
 
 
 class Ranked:
-    """Devices with data by rising time, and what any stretch of them holds and costs."""
+    """Devices with data by rising time, with the data and the cost of any range of them."""
 
     def __init__(self, problem: Problem, local_steps: float) -> None:
         fleet, self._objective = problem.fleet, problem.objective

@@ -16,9 +16,9 @@ from fedplan.participation.uniform_sampling import clients_problems, round_energ
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shuffled(Participation):
-    """All N clients dealt into rounds of at most K, and dealt anew when everyone has trained.
+    """All N clients are dealt into rounds of at most K, and again once everyone has trained.
 
-    It needs to know nothing of the devices. Rounds of a cycle differ by one client at most.
+    It requires no knowledge of the devices. Rounds of a cycle differ by one client at most.
 
     >>> law = Shuffled(clients_per_round=2, num_clients=5)
     >>> rounds = [law.cohort(np.ones(5), seed=0, round_=r).clients for r in (1, 2, 3)]

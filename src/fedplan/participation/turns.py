@@ -28,10 +28,10 @@ from fedplan.errors import InputError, refuse
 class Turns(Participation):
     """Groups that take turns.
 
-    groups : the clients of each group, by number; nobody is in two.
+    groups : the clients of each group, by number; no client is in two.
     visits : how often each group trains in a cycle.
-    earned : the credit of each group before round `since` + 1; 0 of a training that begins.
-    heaviest : a client counts for at most so many average ones; None: by its data, whatever it has.
+    earned : the credit of each group before round `since` + 1; 0 at the start of a training.
+    heaviest : a client counts for at most this many average ones; None means no limit.
 
     >>> law = Turns(groups=((0, 1, 2), (3,)), visits=(2, 1))
     >>> [law.turn(round_) for round_ in (1, 2, 3, 4)]
@@ -95,7 +95,7 @@ class Turns(Participation):
 
     @property
     def averaged(self) -> int:
-        """As many models as there are groups: fewer swing, those of a whole cycle lag behind."""
+        """As many models as groups: fewer would swing, those of a whole cycle would lag behind."""
         return len(self.groups)
 
     @property
@@ -104,7 +104,7 @@ class Turns(Participation):
         return tuple(times / self.cycle for times in self.visits)
 
     def turn(self, round_: int) -> int:
-        """Which group trains in this round, rounds from 1 on."""
+        """Which group trains in this round, counted from 1."""
         since = round_ - self.since
         if not any(self.earned):
             since = (since - 1) % self.cycle + 1  # credits are even again after a cycle
@@ -123,7 +123,7 @@ class Turns(Participation):
         return Cohort(clients, samples[clients] * scale)
 
     def round_cost(self, problem: Problem, local_steps: float) -> RoundCost:
-        """The mean over a cycle, exact: a round takes its group's slowest and all its joules."""
+        """The exact mean over a cycle: the time of a group's slowest device, and all its joules."""
         rows = self.group_costs(problem, local_steps)
         return RoundCost(
             time_s=math.fsum(row.frequency * row.time_s for row in rows),
@@ -153,7 +153,7 @@ class Turns(Participation):
         return tuple(rows)
 
     def largest_share(self, problem: Problem) -> float:
-        """That of the client with the most data for the turns that its group has."""
+        """That of the client with the most data in relation to its group's turns."""
         if self.heaviest is not None:
             problem = problem.evened(self.heaviest)
         p = problem.fleet.per_device(problem.data_shares)
@@ -168,10 +168,10 @@ class Turns(Participation):
         return [f"client {largest} is in a group, but there are {num_clients} clients."]
 
     def continued(self, next_: Turns, samples: FloatArray, round_: int) -> Turns:
-        """The law to go on with after this round, where groups or visits have changed.
+        """The law to continue with after this round, if groups or visits have changed.
 
-        Credits stay with the clients that earned them, in proportion to their data: a group that
-        was about to train is still about to.
+        Clients keep the credit they earned, in proportion to their data: a group that
+        was about to train still is.
         """
         of_client = np.zeros(samples.size)
         for group, credit in zip(self.groups, self._credits_after(round_), strict=True):

@@ -18,7 +18,7 @@ from fedplan.participation.rankings import rank
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Uniform(Participation):
-    """K clients, drawn anew every round without replacement; each counts by its data.
+    """K clients, drawn in every round without replacement; each counts by its data.
 
     >>> clients, shares = Uniform(clients_per_round=2).cohort(np.array([1.0, 1.0, 2.0]), 0, 1)
     >>> clients.size, float(shares.sum())
@@ -35,7 +35,7 @@ class Uniform(Participation):
         return cls(clients_per_round=size)
 
     def cohort(self, samples: FloatArray, seed: int, round_: int) -> Cohort:
-        """Who trains in this round, and with which share of the update (Algorithm 1)."""
+        """Who trains in this round, and the weights of their updates (Algorithm 1)."""
         clients = pick(seed, round_, samples.size, self.clients_per_round)
         held = samples[clients]
         return Cohort(clients, held / (held.sum() or 1.0))

@@ -16,7 +16,7 @@ from fedplan.participation.draws import uniforms
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weighted(Participation):
-    """K draws with replacement by chances q_k; each draw of client k counts p_k / (K q_k).
+    """K draws with replacement by probabilities q_k; each draw of client k counts p_k / (K q_k).
 
     Every single round is unbiased, whatever came before. A client drawn twice trains once and
     counts twice.
@@ -42,7 +42,7 @@ class Weighted(Participation):
 
     @classmethod
     def of(cls, problem: Problem, local_steps: int, size: int) -> Weighted:
-        """So many draws, by chances q ~ p / sqrt(t).
+        """`size` draws, with probabilities q ~ p / sqrt(t).
 
         They make alpha sum p^2 / (K q) cost least where a round takes about sum q t (adaptive
         client sampling, INFOCOM 2022, Corollary 2, with equal gradient norms).
@@ -52,7 +52,7 @@ class Weighted(Participation):
         return cls(clients_per_round=size, chances=tuple((q / q.sum()).tolist()))
 
     def cohort(self, samples: FloatArray, seed: int, round_: int) -> Cohort:
-        """Who trains in this round; a client with data needs a chance to be drawn."""
+        """Who trains in this round; a client with data must have a probability above 0."""
         q = np.asarray(self.chances)
         self._check(samples)
         edges = np.cumsum(q)

@@ -31,9 +31,9 @@ _FURTHEST = 100  # times the E at which computing takes as long as sending: past
 
 
 def plan_by_law(problem: Problem, convergence: Convergence, law: str) -> AnyChoice | None:
-    """The cheapest setting of a law that meets the limits; None where none does.
+    """The cheapest setting of a law that meets the limits; None if there is none.
 
-    Of uniform sampling with a bound it is the certified optimum.
+    For uniform sampling with a bound it is the certified optimum.
     """
     if law == Turns.law:
         return plan_turns(problem, convergence)

@@ -56,7 +56,7 @@ class Optimum:
 
 
 def minimise(problem: Problem, bound: Bound) -> Optimum | None:
-    """The cheapest integer (K, E) of all; None where none meets the constraints.
+    """The cheapest integer (K, E); None if none meets the constraints.
 
     Ranking the devices at the E that are looked at is most of the work: with a cache of
     it (`rankings.with_cache`) the next problem is solved sooner.

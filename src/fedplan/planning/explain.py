@@ -66,7 +66,7 @@ def explain_plan(
     piloted: Piloted | None,
     quantile: float,
 ) -> str:
-    """One paragraph: the choice, why it can be trusted, and what others would pay.
+    """One paragraph: the choice, why to trust it, and what the alternatives would cost.
 
     given : the constraints asked for; others that bind are as far as the pilots are trusted.
     clients_range : the smallest and the largest K among which the plan was chosen.
@@ -223,7 +223,7 @@ def _where(best: Prediction) -> str:
 
 
 def group_table(groups: Sequence[GroupCost], *, title: str) -> Table:
-    """The groups that take turns, with what a round of each takes."""
+    """The groups that take turns, with the cost of a round of each."""
     columns = {
         "group": "number",
         "devices": "clients",

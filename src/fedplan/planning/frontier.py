@@ -28,8 +28,8 @@ class FrontierPoint:
     """A non-dominated (K, E).
 
     `energy_weight_from` and `energy_weight_to` bound the gammas for which it is the cheapest; both
-    are None where it is non-dominated, but some other point is cheaper at every gamma.
-    K is None where groups take turns; `groups` says how many.
+    are None if it is non-dominated but some other point is cheaper at every gamma.
+    K is None if groups take turns; `groups` says how many.
     """
 
     clients_per_round: int | None
@@ -55,7 +55,7 @@ def compute_frontier(
 ) -> Rows[FrontierPoint]:
     """All non-dominated (K, E) by rising time, so falling energy; exact stragglers.
 
-    Complete up to some thousand devices ; above, a lattice of (K, E) is searched.
+    Complete for up to a few thousand devices; above that, a lattice of (K, E) is searched.
 
     >>> fleet = Fleet(step_time_s=[0.1, 0.11, 0.12], comm_time_s=1.0, comm_energy_j=[2.0, 3.0, 1.0])
     >>> for point in compute_frontier(fleet, Bound(a0=100.0, b0=1.0, c0=9.0)):
@@ -82,9 +82,9 @@ def frontier_by_law(
     *,
     target_gap: float = 1.0,
 ) -> tuple[Rows[FrontierPoint], bool]:
-    """The frontier by any law, and whether every setting was looked at.
+    """The frontier of any law, and whether every setting was examined.
 
-    Of uniform sampling with a bound it is `compute_frontier`; of others, the cheapest settings over
+    For uniform sampling with a bound, `compute_frontier`; for others, the cheapest settings over
     energy weights from 0 to 1.
     """
     convergence, _, limits = what_is_known(known.at_gap(target_gap), problem.limits)

@@ -40,10 +40,10 @@ def make_plan(
     """Choose who trains when and the local steps that reach the target at the lowest cost.
 
     convergence : a bound, with `target_gap` how close to the best loss to get; an estimate, which
-        stands for its bound, its plausible bounds, and no (K, E) out of its reach; or how rounds
-        saturate with local steps. Without any, the plan is for a usual range of saturation.
-    participation : the law; turns where no bound is known, uniform sampling where one is.
-    method, plausible : of uniform sampling. With bounds that could be true the default method is
+        brings its bound, its plausible bounds and the limits of its reach in (K, E); or how rounds
+        saturate with local steps. Without any, the plan suits the default range of saturation.
+    participation : the law; by default turns without a bound, uniform sampling with one.
+    method, plausible : for uniform sampling. With plausible bounds the default method is
         `robust`, which predicts with `convergence` but chooses by regret over all of them; without,
         it is `exact`.
 

@@ -25,7 +25,7 @@ _FOREVER, _POINTS = 10**5, 2000  # rounds that a rate is followed for, and where
 
 
 def rounds_of_turns(full_rounds: float, num_groups: int, rate: LearningRate | None = None) -> float:
-    """Rounds where so many groups take turns, from those that all clients at once would need.
+    """Rounds if this many groups take turns, from those that all clients at once would need.
 
     Where the rate falls, a little less way to go saves many rounds.
 

@@ -22,9 +22,9 @@ _MOVED = ((0.5, "half"), (2.0, "twice"))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhatIf:
-    """If the truth were otherwise: its own best setting, and the plan's regret against that.
+    """If the truth were otherwise: the best setting then, and the plan's regret relative to it.
 
-    clients_per_round is None where groups take turns.
+    clients_per_round is None if groups take turns.
     """
 
     name: str
@@ -40,12 +40,12 @@ def sensitivity(
     *,
     plausible: Sequence[Bound] = (),
 ) -> Rows[WhatIf]:
-    """How much the plan would lose if something assumed were not so.
+    """How much the plan would lose if an assumption were wrong.
 
     Pass what `make_plan` was given. The bound is moved to every plausible one, or where there is
     none each coefficient is halved and doubled, as is the saturation; communication time is halved
-    and doubled against step time; the energy weight, where that is what was given, is moved by 0.1
-    either way. Ranges of K and E stay, limits on totals do not: regret is about the choice, not
+    and doubled relative to step time; the energy weight, if one was given, is moved by 0.1
+    either way. Ranges of K and E remain, limits on totals do not: regret is about the choice, not
     about a limit that the truth would break.
 
     >>> from fedplan import Fleet, make_plan

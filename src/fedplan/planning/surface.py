@@ -101,7 +101,7 @@ def cost_surface(
 ) -> Surface:
     """Rounds, seconds, joules and cost over a grid of (K, E).
 
-    seconds : those of a round at each (K, E), where they are known already.
+    seconds : those of a round at each (K, E), if already known.
 
     >>> fleet = Fleet(step_time_s=[0.1, 0.2], comm_time_s=1.0)
     >>> surface = cost_surface(fleet, Bound(a0=100.0, b0=1.0), Objective.weighted(0), [1, 2], [10])

@@ -52,7 +52,7 @@ class Choice(Generic[Law]):
 
 
 def choose_groups(problem: Problem, local_steps: int, rounds: float) -> Grouping:
-    """The number of groups that trains at the lowest cost, where all clients need these rounds.
+    """The number of groups with the lowest cost, if all clients at once need these rounds.
 
     >>> fleet = Fleet(step_time_s=[1.0, 1.1, 8.0, 9.0], comm_time_s=0.0)
     >>> choose_groups(Problem(fleet=fleet), 1, rounds=4.0).whole().groups
@@ -123,7 +123,7 @@ def _most_turns(rate: LearningRate | None) -> int:
 
 
 def plan_turns(problem: Problem, convergence: Convergence) -> Choice[Grouping] | None:
-    """The cheapest groups and local steps; None where nothing meets the limits."""
+    """The cheapest groups and local steps; None if nothing meets the limits."""
     chosen = _unlimited(problem, convergence)
     if problem.limits.are_met_by(chosen.prediction):
         return chosen

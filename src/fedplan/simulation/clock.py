@@ -45,7 +45,7 @@ class Clock:
     def round_costs(
         self, cohorts: Sequence[Sequence[int]], local_steps: Sequence[int]
     ) -> list[tuple[float, float]]:
-        """`round_cost` of many rounds at once, to the last bit; nothing where nobody took part."""
+        """`round_cost` of many rounds at once, bit for bit; 0 if nobody took part."""
         costs = np.zeros((len(cohorts), 2))
         alike: dict[tuple[int, int], list[int]] = {}
         for place, key in enumerate(zip(map(len, cohorts), local_steps, strict=True)):
@@ -58,7 +58,7 @@ class Clock:
         return [(seconds, joules) for seconds, joules in costs.tolist()]
 
     def reprice(self, run: RunRecord) -> RunRecord:
-        """The same run on this fleet, without training again."""
+        """The same run priced on this fleet, without training again."""
         costs = self.round_costs(
             [record.cohort for record in run.rounds],
             [(record.setting or run.setting).local_steps for record in run.rounds],

@@ -31,7 +31,7 @@ _NOBODY = Cohort(np.zeros(0, dtype=np.int64), np.zeros(0))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """One run to make; a setting is the simplest course."""
+    """A run to make; a setting is the simplest course."""
 
     course: Course
     seed: int
@@ -46,10 +46,10 @@ class Job:
 class Evaluation:
     """When, and on how many samples, the global loss is measured.
 
-    every : after every so many rounds, and after the last.
-    subset : on about this many samples, the same at every round, every class in its share; None
+    every : rounds between evaluations; the last round is always evaluated.
+    subset : about this many samples, the same in every round, stratified by class; None
         for all.
-    both : where clients take turns, the last model too at every evaluation; without it, once in a
+    both : if clients take turns, evaluate the last model too every time; otherwise once in a
         cycle and at the end.
 
     From a loss within a tenth of the target on, every round is measured, and on all samples: a run
@@ -99,7 +99,7 @@ class Simulator:
         evaluation: Evaluation | None = None,
         dropout: float = 0.0,
     ) -> None:
-        """`dropout` is the chance that a client does not answer when its turn has come."""
+        """`dropout` is the probability that a client is absent when its turn comes."""
         require({"0 <= dropout < 1": 0 <= dropout < 1}, dropout=dropout)
         self.num_clients = len(learner.sizes)
         self.learner = learner
@@ -118,7 +118,7 @@ class Simulator:
         self._test_every = self._evaluation.test_every(len(learner.labels))
 
     def warm_up(self) -> None:
-        """Compile what a run needs, or read it from the disk: seconds the first time."""
+        """Compile what a run needs, or load it from the cache; takes seconds the first time."""
         weights, first = self.learner.initial(0), np.zeros(1, dtype=np.int64)
         self.learner.train_round(weights, first, np.ones(1), 1, self._learning_rate.at(0), 0, 1)
         self.learner.evaluate(weights, self.learner.samples(first))
@@ -131,7 +131,7 @@ class Simulator:
         seed: int = 0,
         progress: Callable[[RoundRecord], None] | None = None,
     ) -> RunRecord:
-        """Train from the learner's first weights, as the course steers, until `stop` says so."""
+        """Train from the learner's initial weights, steered by the course, until `stop`."""
         check_run(course.setting, stop, self.num_clients)
         steering, watch = course.begin(), Watch(stop)
         reporter = self._reporter if wants_reports(course) else None
@@ -192,9 +192,9 @@ class Simulator:
     ) -> Iterator[RunRecord]:
         """Make many runs, one thread each, in the order of the jobs.
 
-        A job is taken from `jobs` when a thread is free to begin it, not before. Leaving the
-        iteration early ends the runs under way, each at its next round. `progress` is told of every
-        round and `finished` of every run as soon as it is there, both from the threads that train.
+        A job is taken from `jobs` only when a thread is free to begin it. Leaving the iteration
+        early ends the runs in progress, each at its next round. `progress` is told of every round
+        and `finished` of every run as soon as it ends, both from the training threads.
         """
         left, turn = Event(), Lock()
         waiting = iter(jobs)

@@ -17,7 +17,7 @@ _TOTALS = ("rounds", "time_s", "energy_j", "cost")
 
 
 def decision_table(run: RunRecord, *, in_full: bool) -> Table:
-    """What was settled on in a run as it went; in full with laws and reasons."""
+    """The decisions made during a run; in full with laws and reasons."""
     made = decisions_of(run)
     in_turns = all(one.groups for one in made)
     columns: dict[str, str | Callable[[Any], Any]] = {
@@ -37,7 +37,7 @@ def decision_table(run: RunRecord, *, in_full: bool) -> Table:
 
 
 def bill_table(experiment: Experiment, outcome: Outcome) -> Table:
-    """Pilots, forecast, training and the whole bill, beside what others would have cost."""
+    """Pilots, forecast, training and the whole bill, beside the alternatives."""
     objective, measured = experiment.objective, outcome.measured
     pilots = [
         TurnBill.of(
@@ -77,7 +77,7 @@ def _line(bill: TurnBill) -> list[str]:
 def run_table(
     runs: Sequence[RunRecord | RunEntry], *, title: str, target: str = "target", most: int = 1000
 ) -> Table:
-    """One row per run; `target` is what a run that reached its target was ended by."""
+    """One row per run; `target` is the status of a run that reached its target."""
     columns: dict[str, str | Callable[[Any], Any]] = {
         "setting": lambda run: f"{run.identity.partition('/')[0]} {run.setting.label}".lstrip(),
         "seed": "seed",

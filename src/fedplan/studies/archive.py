@@ -20,7 +20,7 @@ Count = Callable[[int, int], None]
 
 
 class Engine(Protocol):
-    """Whatever makes many runs: the simulator on this machine, or a cluster."""
+    """Anything that makes many runs: the simulator on this machine, or a cluster."""
 
     def run_all(
         self,
@@ -32,15 +32,15 @@ class Engine(Protocol):
     ) -> Iterator[RunRecord]:
         """Make the runs, in the order of the jobs; `finished` is called with each as it ends.
 
-        A job is taken from `jobs` when it can be begun, and not before.
+        A job is taken from `jobs` only when it can begin.
         """
         ...
 
 
 class Archive:
-    """Runs from the store where it has them, else from the engine, and then in the store.
+    """Runs from the store if it has them, else from the engine, which are then stored.
 
-    Without an engine nothing is trained or written: runs are as far as the store has them.
+    Without an engine nothing is trained or written: runs extend as far as the store has them.
 
     A run is saved the moment it ends. The store is asked again before each run is begun, for other
     processes may have made it meanwhile; what is found, begun and stored is logged. The store keeps
@@ -55,12 +55,12 @@ class Archive:
         settings: Callable[[Stop], Mapping[str, Any]],
         clock: Clock | None = None,
     ) -> None:
-        """Keep runs that end at `stop` under `settings(stop)`."""
+        """Store runs that end at `stop` under `settings(stop)`."""
         self._engine, self._store = engine, store
         self._settings, self._clock = settings, clock
 
     def find(self, job: Job, stop: Stop) -> RunRecord | None:
-        """The run as far as `stop` lets it go, if the store has that much of it."""
+        """The run up to `stop`, if the store has that much of it."""
         run = self._stored(job, stop)
         return None if run is None else run.until(stop)
 
@@ -73,7 +73,7 @@ class Archive:
     ) -> list[RunRecord]:
         """The runs of these jobs, in their order.
 
-        Without an engine, those that were begun: "unfinished" where `stop` lets them go further.
+        Without an engine, those that have begun: "unfinished" if `stop` would let them continue.
         """
         if self._engine is not None:
             return self.map_all(jobs, stop, lambda run: run, progress=progress)
@@ -89,12 +89,12 @@ class Archive:
         progress: Progress | None = None,
         count: Count | None = None,
     ) -> list[T]:
-        """What `take` makes of each run, in the order of the jobs; no more of a run is kept.
+        """The result of `take` for each run, in the order of the jobs; the runs are not kept.
 
-        Without an engine, of each run that the store has to its end.
+        Without an engine, only for runs that the store has to their end.
 
         take : called from any thread.
-        count : told how many runs are there, of how many: first how many the store had, then as
+        count : told how many of the runs are done: first how many the store had, then as
             each one ends or is found, from the thread that did so.
         """
         settings = self._settings(stop)

@@ -48,14 +48,14 @@ class RunSummary:
         return self.clients_per_round or self.groups or 0, self.local_steps
 
     def cost(self, objective: Objective) -> float:
-        """What reaching the target was worth; infinite where the run did not reach it."""
+        """The cost of reaching the target; infinite if the run did not reach it."""
         if self.status != "target":
             return math.inf
         return float(objective.of_round(self.time_s, self.energy_j, self.taken_part))
 
 
 def write_summaries(path: str | os.PathLike[str], runs: Iterable[RunSummary]) -> None:
-    """Write a .csv with one row per run and all digits; a failure leaves an old file as it was."""
+    """Write a .csv with one row per run and all digits; a failure leaves an old file unchanged."""
     with draft_of(path, SUFFIXES) as draft, draft.open("x", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(field.name for field in fields(RunSummary))
@@ -69,7 +69,7 @@ class Cell:
     reached : seeds that reached the target.
     rounds, rounds_sd, time_s, energy_j : means, and a standard deviation, over those alone; NaN
         where there are none, or too few.
-    cost, cost_error : mean over all seeds, and its standard error; infinite and NaN where a seed
+    cost, cost_error : mean over all seeds, and its standard error; infinite and NaN if a seed
         did not reach the target.
     """
 
@@ -88,7 +88,7 @@ class Cell:
 
     @property
     def setting(self) -> tuple[int, int]:
-        """What cells are told apart by: K, or the number of groups that take turns, and E."""
+        """What identifies a cell: K, or the number of groups that take turns, and E."""
         return self.clients_per_round or self.groups or 0, self.local_steps
 
     @property
@@ -100,7 +100,7 @@ class Cell:
 
 
 def make_cells(runs: Iterable[RunSummary], objective: Objective) -> list[Cell]:
-    """Every setting of the runs, cheapest first; one that some seed did not arrive at is last.
+    """Every setting of the runs, cheapest first; those that missed the target with a seed last.
 
     >>> runs = [RunSummary(clients_per_round=1, local_steps=5, seed=s, status="target", rounds=9,
     ...     time_s=s, energy_j=0.0, final_loss=0.5) for s in (2, 4)]
@@ -146,10 +146,10 @@ def deviation_of(values: Sequence[float]) -> float:
 
 
 def empirical_optimum(runs: Sequence[RunSummary], objective: Objective) -> Cell | None:
-    """The setting cheapest by half of the seeds, every other one, at what it costs by the rest.
+    """The cheapest setting by half of the seeds (every other one), priced by the other half.
 
     Chosen and priced on the same seeds, the cheapest of many cells would look cheaper than it is.
-    Of a sweep that has not ended, the seeds that all cells have count. None where no cell arrives
+    For an unfinished sweep, the seeds that all cells have count. None if no cell arrives
     with all seeds, or there is no such seed.
     """
     cells = make_cells(runs, objective)

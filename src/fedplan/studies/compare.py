@@ -30,7 +30,7 @@ _NEEDED = ("target-loss", "fleet")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entrant:
-    """A way to train: the study with its course, or with the setting that is kept to."""
+    """A way to train: the study with a course, or with a fixed setting."""
 
     name: str
     study: Study
@@ -44,11 +44,11 @@ class Entrant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """What one way came to, on average over the seeds that reached the target, or over all.
+    """The result of one way, averaged over the seeds that reached the target, or over all.
 
     rounds, time_s, energy_j, cost : all in; NaN where nothing was trained.
     cost_error : standard error of the cost; NaN of a single seed.
-    ratio : the cost over that of the one all are held against; None where a seed did not arrive.
+    ratio : the cost relative to the reference; None if a seed did not arrive.
     """
 
     course: str
@@ -70,7 +70,7 @@ class Compared:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """All of them, in the order asked for, and which one they are held against."""
+    """All of them, in the order requested, and the reference."""
 
     rows: tuple[Compared, ...]
     against: str
@@ -79,7 +79,7 @@ class Comparison:
 def read_entrants(
     name: str, overrides: Iterable[str] = (), courses: Sequence[str] = (), seeds: int | None = None
 ) -> list[Entrant]:
-    """The study once for each course; without courses, for all that it has what they need.
+    """The study once for each course; by default, for every course whose keys it has.
 
     courses : names of courses, `K=10,E=20`, or `best-fixed`.
 
@@ -121,9 +121,9 @@ def compare_courses(
     *,
     report: Report | None = None,
 ) -> Comparison:
-    """Train every one with every seed; what the store has is not trained again.
+    """Train every one with every seed; runs in the store are not trained again.
 
-    They are held against the cheapest K and E among them that arrived, or against the first.
+    The reference is the cheapest K and E among them that arrived, or else the first.
     """
     rows = [_train(replace(experiment, study=one.study), one, store, report) for one in entrants]
     pairs = [row for row, one in zip(rows, entrants, strict=True) if one.is_uniform and row.arrived]

@@ -24,9 +24,9 @@ COURSE_NAMES = tuple(dict.fromkeys((ONLINE, FIXED, PAPER, *STEERING)))
 
 
 def choose_course(study: Study, *, live: bool = False) -> str:
-    """The name of the course: the one given, or the one that the other keys go with.
+    """The name of the course: the one given, or the one that the other keys imply.
 
-    live : whether a federation trains, whose clients tell updates and how long they took.
+    live : whether a federation trains, whose clients report only updates and times.
 
     >>> from fedplan.studies import read_study
     >>> [choose_course(read_study("demo", words)) for words in ([], ["participation=turns"])]
@@ -54,10 +54,10 @@ def choose_course(study: Study, *, live: bool = False) -> str:
 
 
 def fixed_law(study: Study) -> str:
-    """Who trains when in a training that keeps to one setting."""
+    """The law of a training that keeps to one setting."""
     return study.training.participation or Turns.law
 
 
 def make_course(name: str, problem: Problem, **options: Any) -> Course:
-    """A course that is asked and told, for this problem."""
+    """The course for this problem."""
     return STEERING[name](problem=problem, **options)

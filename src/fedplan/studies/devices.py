@@ -16,29 +16,29 @@ _CLIENTS = "clients"  # a step of a study
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Devices:
-    """The devices of a study, by what was observed of them; client k is called `names[k]`."""
+    """The devices of a study, from observations; client k is called `names[k]`."""
 
     names: tuple[str, ...]
     costs: ObservedCosts
 
     @property
     def fleet(self) -> Fleet:
-        """Their fleet; a device of which nothing is known is taken for a median one."""
+        """Their fleet; an unknown device is assumed to be a median one."""
         return fleet_of(self.costs.devices, self.names)
 
 
 def save_names(store: Store, study: StudyEntry, names: Sequence[str]) -> None:
-    """Keep what the clients call themselves, in the order of their numbers."""
+    """Store the clients' names, in the order of their numbers."""
     store.save_step(study, _CLIENTS, list(names))
 
 
 def find_names(store: Store, study: StudyEntry) -> tuple[str, ...]:
-    """What the clients call themselves, as far as that is known."""
+    """The clients' names, if known."""
     return tuple(store.find_step(study, _CLIENTS) or ())
 
 
 def with_devices(experiment: Experiment, store: Store) -> Experiment:
-    """A live study with its devices as its rounds have shown them; as it is before the first."""
+    """A live study with its devices as measured in its rounds; unchanged before the first."""
     devices = observed_devices(store, experiment.save(store))
     if devices is None or not devices.costs.devices:
         return experiment
@@ -46,16 +46,16 @@ def with_devices(experiment: Experiment, store: Store) -> Experiment:
 
 
 def observed_fleet(runs: Iterable[RunRecord], num_clients: int) -> Fleet | None:
-    """The devices of these clients by what they did in these runs; None where nothing is known."""
+    """The devices of these clients as observed in these runs; None if nothing is known."""
     seen = (one for run in runs for record in run.rounds for one in record.observations)
     costs = observed_costs(seen).devices
     return fleet_of(costs, [str(client) for client in range(num_clients)]) if costs else None
 
 
 def observed_devices(store: Store, entry: Entry) -> Devices | None:
-    """The devices by all that was observed of them in every round.
+    """The devices, from all observations of every round.
 
-    None where nothing was: simulated clients are not observed.
+    None without observations: simulated clients are not observed.
     """
     names = tuple(store.steps(entry).get(_CLIENTS, ()))
     runs = store.find_runs(entry.settings)

@@ -31,7 +31,7 @@ _SOURCE = "earlier runs of this task"
 def known_of_study(
     experiment: Experiment, question: str, store: Store, entry: StudyEntry | None
 ) -> dict[str, Any]:
-    """What the online course of a study is told beforehand; empty where nothing is known.
+    """What the online course of a study is told in advance; empty if nothing is known.
 
     question : identity of the course that is told nothing.
     entry : of a study to be begun, which keeps what is learnt now; None where it is recalled.
@@ -82,7 +82,7 @@ def _begun(experiment: Experiment, question: str, store: Store) -> dict[str, Any
 
 
 def _learn(experiment: Experiment, store: Store) -> dict[str, Any]:
-    """The saturation that the store's runs of this task show; none where there are no runs."""
+    """The saturation shown by the stored runs of this task; none without runs."""
     seen: Counter[str] = Counter()
     ranked: list[tuple[int, int, Mapping[str, Any], RunEntry]] = []
     for settings, run in _runs_of_task(experiment, store):

@@ -49,11 +49,11 @@ _LATER = ("decay_every", "decay_rounds", "rates", "dropout")  # where unset, sto
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Experiment:
-    """A study, ready to be run.
+    """A study that is ready to run.
 
     settings : what makes its runs comparable with others in a store.
-    fleet : the devices; real ones as their rounds have shown them, None before the first.
-    federation : the live one that trains; None where clients are simulated.
+    fleet : the devices; real ones as measured in their rounds, None before the first.
+    federation : the live one that trains; None if clients are simulated.
     """
 
     study: Study
@@ -113,11 +113,11 @@ class Experiment:
 
 
 def build_experiment(study: Study, *, federation: str | None = None) -> Experiment:
-    """Load or draw the data and the devices, and make a simulator of them.
+    """Load or draw the data and the devices, and build their simulator.
 
-    federation : the live one that is to train; its devices are real, and the study's are left out.
+    federation : the live one to train on; its devices replace those of the study.
 
-    What is wrong with each of them is said at once.
+    Reports the problems of both at once.
 
     >>> from fedplan.studies import read_study
     >>> experiment = build_experiment(read_study("demo"))
@@ -162,7 +162,7 @@ def build_experiment(study: Study, *, federation: str | None = None) -> Experime
 def _load(study: Study) -> tuple[Learner, Fleet | None, str, dict[str, Any]]:
     """Learner, devices, and the data's name and settings.
 
-    Not the data: the learner has what it needs of them, and they may be gigabytes.
+    Not the data, which may be gigabytes: the learner has all it needs.
     """
     collector = Collector()
     data = collector.attempt(lambda: build_data(study.task))
@@ -268,7 +268,7 @@ def build_jobs(experiment: Experiment) -> list[Job]:
 
 
 def make_jobs(settings: Iterable[Setting], seeds: Iterable[int]) -> list[Job]:
-    """One job for each setting and seed, seed by seed: what is cut short has whole grids.
+    """One job for each setting and seed, seed by seed, so that an interrupted sweep has full grids.
 
     >>> from fedplan.participation import uniform
     >>> jobs = make_jobs([uniform(2, 5), uniform(4, 5)], range(2))
@@ -280,7 +280,7 @@ def make_jobs(settings: Iterable[Setting], seeds: Iterable[int]) -> list[Job]:
 
 
 def _comparable_settings(study: Study, data: FederatedData) -> dict[str, Any]:
-    """Whatever changes a loss of a run, other than its setting, seed and when it ends.
+    """Everything that affects a run's losses, other than its setting, seed and end.
 
     Not the devices: seconds and joules follow from the cohorts, for any fleet.
     """
