@@ -139,7 +139,7 @@ _TYPES = {
 
 
 def wrong_value(name: str, details: Mapping[str, Any]) -> str:
-    """What pydantic found wrong with a value, in the words of the house."""
+    """Pydantic's error about a value, in fedplan's own words."""
     kind, got, context = details["type"], details["input"], details.get("ctx", {})
     if kind in _BOUNDS:
         sign, limit = _BOUNDS[kind]

@@ -30,9 +30,9 @@ _MOST_NAMES = 16  # along x, before they run into each other
 class Part:
     """What all parts have.
 
-    name : what a legend calls it; nothing there where it is empty, and one entry, that of the
+    name : in the legend, which has no entry if it is empty, and one entry, that of the
         first, for equal names.
-    hover : what the screen says under the pointer, "{x}" and "{y}" being the numbers there; one
+    hover : shown on screen under the pointer, "{x}" and "{y}" being the numbers there; one
         text, or one for each point.
     """
 
@@ -46,7 +46,7 @@ class Line(Part):
     """A line through points.
 
     look : of the markers on every few of its points, if any.
-    low, high : what y may be instead, drawn as a band along the line or as a bar at each point.
+    low, high : the range of y, drawn as a band along the line or as a bar at each point.
     """
 
     x: FloatArray
@@ -156,9 +156,9 @@ class Panel:
     own_legend : whether names are explained within this panel, not below all of them.
     shares_y : whether y is that of the panel to the left, and not written again.
     y_at_right : whether y is written to the right of the panel.
-    width, height : relative to the other panels; the height is in inches where it stands alone.
+    width, height : relative to the other panels; the height is in inches if it stands alone.
     name : by which a page finds it.
-    words : what there is to see, for those who cannot.
+    words : a description for those who cannot see it.
     """
 
     x: Axis | Categories

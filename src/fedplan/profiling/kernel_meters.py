@@ -20,9 +20,9 @@ class MeterDeniedError(InputError):
 
 
 class SampledMeter:
-    """A meter of the kernel, read again and again while it counts, in a thread of its own.
+    """A kernel meter that a thread of its own reads repeatedly while it counts.
 
-    The first and the last reading are made by whoever starts and stops it, right then: on a busy
+    The caller that starts and stops it makes the first and the last reading at once: on a busy
     machine a thread may be late.
     """
 
@@ -31,7 +31,7 @@ class SampledMeter:
     def __init__(
         self, name: str, description: str, readings: Callable[[], Iterator[float]]
     ) -> None:
-        """`readings()` gives 0 when first asked, and from then on the joules since it was last."""
+        """`readings()` yields 0 first, and from then on the joules since the previous reading."""
         self.name = name
         self._description = description
         self._new_readings = readings
@@ -61,7 +61,7 @@ class SampledMeter:
                 raise
 
     def stop(self) -> float:
-        """Joules since `start`; what went wrong meanwhile is raised here."""
+        """Joules since `start`; raises any error that occurred meanwhile."""
         if self._thread is None:
             raise AssertionError("a meter is started before it is stopped")
         with self._reading:
@@ -126,7 +126,7 @@ def rapl_meter(root: Path) -> Meter:
 
 
 def ina_meter(root: Path) -> Meter:
-    """Power sensors of the INA family that boards have soldered in, through hwmon."""
+    """INA power sensors that are soldered onto boards, through hwmon."""
     sensors = [
         sensor
         for chip in sorted((root / "sys/class/hwmon").glob("hwmon*"))
@@ -148,7 +148,7 @@ def ina_meter(root: Path) -> Meter:
 
 
 def battery_meter(root: Path) -> Meter:
-    """What flows out of the battery: the whole device, as long as it is not charging."""
+    """The power drawn from the battery: the whole device, as long as it is not charging."""
     supplies = sorted((root / "sys/class/power_supply").glob("*"))
     batteries = [supply for supply in supplies if _is_battery(supply)]
     if not batteries:

@@ -41,7 +41,7 @@ class Meter(Protocol):
 
 @dataclass(slots=True)
 class Window:
-    """A stretch of time, once it is over; joules are None where nothing measured them."""
+    """A period of time, once it is over; joules are None if nothing measured them."""
 
     seconds: float = 0.0
     joules: float | None = None

@@ -41,9 +41,9 @@ class DeviceCosts:
 
     @property
     def comm_time_s(self) -> Measured:
-        """Seconds of a round besides its steps: the exchange, and what training begins with.
+        """Seconds of a round in addition to its steps: the exchange, and the start of training.
 
-        Both are paid once a round, which is what a fleet's column means.
+        Both are paid once per round, as the column of a fleet means.
         """
         return self.exchange_s.plus(self.fixed_time_s)
 
@@ -193,19 +193,19 @@ class Ledger:
                 self._last.setdefault(one.client, deque(maxlen=RECENT)).append(one)
 
     def samples(self, num_clients: int) -> FloatArray:
-        """Of every client; those that have not said are taken for the mean of those that have."""
+        """Samples of every client; unknown ones are assumed to be the mean of the others."""
         mean = statistics.fmean(self._samples.values()) if self._samples else 1.0
         return np.array([self._samples.get(client, mean) for client in range(num_clients)])
 
     def steps_seen(self, client: int) -> int:
-        """With how many different numbers of local steps a client has been seen."""
+        """The number of different local steps with which a client has been observed."""
         return len(self._seen.get(client, ()))
 
     def fleet(self, num_clients: int, known: Fleet | None = None) -> Fleet | None:
-        """What every client's device costs now; None while nothing is known of any.
+        """What every client's device costs now; None while nothing is known.
 
-        known : their costs by an earlier measurement. They count until a client has been seen with
-            two numbers of local steps, which tell a step from what a round takes besides.
+        known : their costs as measured earlier. They count until a client has been observed with
+            two numbers of local steps, which separate a step from the fixed cost of a round.
         """
         costs = {} if known is None else _as_costs(known)
         seen = (
@@ -228,8 +228,8 @@ def drifted(
 ) -> dict[int, DeviceCosts]:
     """The costs now, by client, from what was observed since, in its order.
 
-    Training has one E, which alone does not tell steps from what is fixed; the ratio to what was
-    measured with two needs not.
+    A single E cannot separate steps from fixed costs; the ratio to what was measured with
+    two of them need not.
     """
     recent: dict[int, list[tuple[int, float, float]]] = {client: [] for client in costs}
     for one in observations:

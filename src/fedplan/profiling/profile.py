@@ -24,9 +24,9 @@ NOISY = 0.1  # a spread, or a share of the processor lost to others, that is wor
 class Profile:
     """What was measured.
 
-    comm_time_s : None where nobody asked; `exchanges` are None where it was stated.
+    comm_time_s : None if not requested; `exchanges` are None if it was stated.
     step_energy_j, comm_energy_j : above idle; None where unknown.
-    idle_watts : what was taken off, None without a meter.
+    idle_watts : the idle power that was subtracted; None without a meter.
     """
 
     steps: StepTiming
@@ -70,12 +70,12 @@ def profile_device(
     meter: Meter | None = None,
     idle_watts: float | None = None,
 ) -> Profile:
-    """Measure `train(local_steps)` and the exchange of a model of so many bytes.
+    """Measure `train(local_steps)` and the exchange of a model of this many bytes.
 
-    seconds : about how long each of idling, training and exchanging is measured.
-    comm_time_s : states the time of an exchange where no server is there to measure it with.
-    idle_watts : power that the device draws anyway, taken off; None measures it first, or takes it
-        for 0 where the meter is an assumption.
+    seconds : about how long to measure each of idling, training and exchanging.
+    comm_time_s : the time of an exchange, if there is no server to measure it with.
+    idle_watts : idle power to subtract; None measures it first, or assumes 0
+        if the meter is an assumption.
 
     A step's joules are the mean power while training, above idle, times the seconds of a step; an
     exchange's likewise. Their intervals are those of the seconds.
@@ -115,9 +115,9 @@ def _energy(duration: Measured, window: Window, idle_watts: float | None) -> Mea
 
 
 def read_row(path: str | os.PathLike[str], device: str) -> tuple[Fleet | None, int | None]:
-    """The fleet in a file and the device's row in it, each None where there is none.
+    """The fleet in a file and the device's row in it, each None if there is none.
 
-    Refuses a file that is no fleet or cannot be written, and a name that more than one row has.
+    Refuses a file that is not a fleet or cannot be written, and a name shared by several rows.
     """
     check_target(path, (".csv",))
     if device != device.strip() or not device.isprintable() or not device:
@@ -138,9 +138,9 @@ def read_row(path: str | os.PathLike[str], device: str) -> tuple[Fleet | None, i
 
 
 def write_row(path: str | os.PathLike[str], device: str, quantities: dict[str, float]) -> bool:
-    """Add the device's row to the file, or put it in place of the one it has: True then.
+    """Add the device's row to the file, or replace the row it has; returns whether it did.
 
-    A row that is replaced keeps its count.
+    A replaced row keeps its count.
     """
     fleet, row = read_row(path, device)
     if fleet is None:

@@ -15,7 +15,7 @@ FEWEST_FOR_INTERVAL = 5  # below this, what an interval is computed from is too 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """A value, and the interval that holds the truth 9 times in 10.
+    """A value with its 90% interval.
 
     >>> Measured(value=2.0, low=1.9, high=2.3).spread
     0.15
@@ -27,7 +27,7 @@ class Measured:
 
     @property
     def spread(self) -> float:
-        """The farther end of the interval from the value, as a share of it."""
+        """The larger distance from the value to an end of its interval, relative to the value."""
         reach = max(self.high - self.value, self.value - self.low)
         return round(reach / self.value, 12) if self.value else (math.inf if reach else 0.0)
 
@@ -36,7 +36,7 @@ class Measured:
         return Measured(value=self.value * factor, low=self.low * factor, high=self.high * factor)
 
     def plus(self, other: Measured) -> Measured:
-        """Both together, as if both could be at the same end of their intervals."""
+        """The sum, as if both could be at the same end of their intervals."""
         return Measured(
             value=self.value + other.value, low=self.low + other.low, high=self.high + other.high
         )
@@ -56,9 +56,9 @@ class Line:
 
 
 def fit_line(local_steps: Sequence[float], values: Sequence[float]) -> Line | None:
-    """The line through most points (Theil-Sen), whatever a quarter of them say.
+    """The robust line through the points (Theil-Sen), unaffected by a quarter of outliers.
 
-    None where there is no line to see: one number of steps alone, or values that do not rise.
+    None if there is no line: only one number of steps, or values that do not rise.
 
     >>> line = fit_line([1, 1, 2, 2, 4, 4], [3.0, 3.0, 5.0, 5.0, 9.0, 70.0])
     >>> line.fixed, line.slope.value
@@ -83,7 +83,7 @@ def fit_line(local_steps: Sequence[float], values: Sequence[float]) -> Line | No
 
 
 def median_of(values: Sequence[float]) -> Measured:
-    """The median of values that are >= 0, with its interval (all of them, where they are few).
+    """The median of values >= 0, with its interval (their whole range if they are few).
 
     >>> median_of([1.0, 2.0, 9.0])
     Measured(value=2.0, low=1.0, high=9.0)

@@ -22,10 +22,10 @@ _RISE = 1.8  # and as a multiple of a call with one step, or its fixed part woul
 class StepTiming:
     """How long a local step takes.
 
-    fixed_time_s : seconds of a call that no step accounts for.
+    fixed_time_s : seconds of a call that do not depend on its steps.
     window : all timed calls together, and what the meter saw of them.
-    processor_share : how much of that time this process was on the processor; clearly less than 1
-        says that other programs were.
+    processor_share : the share of that time that this process had the processor; clearly below 1
+        means that other programs had it.
     """
 
     step_time_s: Measured
@@ -37,14 +37,14 @@ class StepTiming:
 
 
 def check_seconds(seconds: float) -> None:
-    """Refuse a measurement that is none, or never ends."""
+    """Refuse a duration that is not positive, or too long."""
     require({f"0 < seconds <= {MOST_SECONDS:g}": 0 < seconds <= MOST_SECONDS}, seconds=seconds)
 
 
 def time_steps(
     train: Callable[[int], None], *, seconds: float, meter: Meter | None = None
 ) -> StepTiming:
-    """Time `train(local_steps)`, called for about so many seconds with different numbers of steps.
+    """Time `train(local_steps)`, called for about `seconds` with different numbers of steps.
 
     The slope of a call's time over its steps is the time of a step; what a call costs besides is
     kept apart. Calls with few and with many steps alternate, so that a machine that slows down as

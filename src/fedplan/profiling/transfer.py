@@ -67,7 +67,7 @@ def parse_address(text: str, option: str) -> Address:
 
 
 def open_listener(address: Address, *, allow_network: bool = False) -> socket.socket:
-    """A socket to `serve` on; on this machine alone unless the network is allowed."""
+    """A socket to `serve` on, for this machine alone unless the network is allowed."""
     try:
         family, _, _, _, place = socket.getaddrinfo(
             address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -88,10 +88,10 @@ def open_listener(address: Address, *, allow_network: bool = False) -> socket.so
 
 
 def serve(listener: socket.socket, report: Callable[[str], None] = lambda _: None) -> None:
-    """Exchange bytes with whoever connects, for ever, one device at a time.
+    """Exchange bytes with anyone who connects, for ever, one device at a time.
 
-    One at a time, because two would share the line and each would measure half of it. What a peer
-    does wrong ends its connection and is reported.
+    One at a time, because two would share the line and each would measure half of it. A peer's
+    error ends its connection and is reported.
     """
     while True:
         connection, peer = listener.accept()
@@ -124,7 +124,7 @@ def _serve_one(connection: socket.socket) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExchangeTiming:
-    """How long an exchange takes; `window` is what the meter saw of those that count."""
+    """How long an exchange takes; `window` covers those that count."""
 
     comm_time_s: Measured
     num_exchanges: int
@@ -134,9 +134,9 @@ class ExchangeTiming:
 def time_exchanges(
     server: Address, size: int, *, seconds: float, meter: Meter | None = None
 ) -> ExchangeTiming:
-    """Time exchanges of `size` bytes down and up, on one connection: those that fit in `seconds`.
+    """Time exchanges of `size` bytes down and up on one connection, as many as fit in `seconds`.
 
-    A first one is not counted: it opens the line, as a federation's client does once.
+    The first is not counted: it opens the connection, as a federation's client does only once.
     """
     if not 0 < size <= MOST_BYTES:
         raise InputError(f"a model of {size:,} bytes is not exchanged: at most {MOST_BYTES:,} are.")
@@ -175,7 +175,7 @@ def _exchange(line: _Line, size: int) -> None:
 
 
 class _Line:
-    """A connection whose every wait ends: each by itself, and all of them together."""
+    """A connection with a limit on every wait, and on all of them together."""
 
     def __init__(self, connection: socket.socket, silence_s: float) -> None:
         self._connection = connection

@@ -69,7 +69,7 @@ class Database:
     """One connection for all threads of the process, one at a time.
 
     SQLite lets one connection write at a time anyway, and one connection is closed for certain.
-    A child process opens one of its own: SQLite's do not survive a fork.
+    A child process opens its own: SQLite connections do not survive a fork.
     """
 
     def __init__(self, url: str, *, readonly: bool) -> None:
@@ -85,7 +85,7 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """A view of the store as it is at one moment, whoever writes meanwhile.
+        """A consistent snapshot of the store, whoever writes meanwhile.
 
         What cannot be made of its rows in the block is damage.
         """
@@ -201,7 +201,7 @@ class Database:
 
     @contextmanager
     def _translated(self, left: str | None = None) -> Iterator[None]:
-        """SQLite's errors in the words of the house."""
+        """SQLite's errors as fedplan's own."""
         try:
             yield
         except OSError as error:
@@ -223,7 +223,7 @@ class Database:
 
 
 def damaged(path: Path, error: Exception, left: str | None = None) -> FedplanError:
-    """The error of a store that does not hold what was stored: what is left, and how to save it."""
+    """The error of a damaged store: what is left, and how to salvage it."""
     from fedplan.store.salvage import survey
 
     return FedplanError(

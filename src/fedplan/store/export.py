@@ -44,14 +44,14 @@ _TEXTS = [name for name, kind in _COLUMNS.items() if kind is str]
 
 
 def check_export(path: str | os.PathLike[str]) -> None:
-    """Refuse a file that runs cannot be exported to, as far as that shows beforehand."""
+    """Refuse a file that runs cannot be exported to, as far as is known in advance."""
     check_target(path, SUFFIXES)
     if Path(path).suffix.lower() == ".parquet":
         check_parquet()
 
 
 def export_runs(store: Store, entry: Entry, path: str | os.PathLike[str]) -> int:
-    """Write the runs of an experiment, or of a study's, and say how many there are.
+    """Write the runs of an experiment or of a study, and return how many there are.
 
     A `.csv` or `.parquet` has one row per round, a `.json` a list of runs, and what they are runs
     of. Runs stand in the order of K, E and seed. A failure leaves an old file as it was.

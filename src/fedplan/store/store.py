@@ -63,11 +63,11 @@ _IN_ORDER = " ORDER BY clients_per_round, local_steps, runs.setting, seed"
 
 
 class Store:
-    """One SQLite file. What a `save_...` has returned from survives kill -9 and power cuts.
+    """One SQLite file. Whatever a `save_...` has saved survives kill -9 and power failures.
 
     url : `sqlite:///fedplan.db` in the current folder, or `sqlite:////full/path/fedplan.db`; the
-        file is made if it is not there.
-    readonly : change nothing, and make nothing: a file that is not there reads as an empty store.
+        file is created if it does not exist.
+    readonly : change and create nothing: a missing file reads as an empty store.
 
     Any number of threads may share a store, and any number of processes a file, each with a store
     of its own. An experiment is a mapping of everything that changes a number of a run other than
@@ -98,9 +98,9 @@ class Store:
         self._database.close()
 
     def save_run(self, experiment: Mapping[str, Any], run: RunRecord) -> bool:
-        """Keep a run, unless one as long with the same experiment, setting and seed is there.
+        """Save a run, unless one as long with the same experiment, setting and seed exists.
 
-        A longer run takes the place of a shorter one. Of two as long, one that has ended counts as
+        A longer run replaces a shorter one. Of two equally long, one that has ended counts as
         longer than one that is unfinished, and one that diverged in the next round as longer
         still: it has been further. Returns whether the run was kept.
         """
@@ -129,7 +129,7 @@ class Store:
         seed: int,
         record: RoundRecord,
     ) -> None:
-        """Keep one more round of a run that is going on, and make it the last.
+        """Save one more round of a run in progress, as its last.
 
         Rounds from this one on that are there already are forgotten: a run that was cut off goes
         on from its last checkpoint, which may lie a round back. The run is unfinished until
@@ -142,7 +142,7 @@ class Store:
     def find_run(
         self, experiment: Mapping[str, Any], course: Identified, seed: int
     ) -> RunRecord | None:
-        """The run of a setting, or of a course, as it was saved; None where there is none."""
+        """The run of a setting, or of a course, as it was saved; None if there is none."""
         key = fingerprint_of(experiment), key_text(course), int(seed)
         with self._database.reading() as connection:
             row = connection.execute(_RUNS + _OF_SETTING, key).fetchone()
@@ -172,7 +172,7 @@ class Store:
     def save_study(
         self, name: str, configuration: Mapping[str, Any], experiment: Mapping[str, Any]
     ) -> StudyEntry:
-        """Keep a study, or find it again: by its name, configuration and experiment together.
+        """Save a study, or find it by its name, configuration and experiment together.
 
         A study of the same name that is configured differently is another study, so that steps
         decided under other settings are never taken for its own.
@@ -201,13 +201,13 @@ class Store:
             return [study_entry(row) for row in rows]
 
     def save_step(self, study: StudyEntry, name: str, value: Any) -> None:
-        """Keep what a study has decided, as JSON; a later value takes the place of an earlier."""
+        """Save a decision of a study, as JSON; a later value replaces an earlier one."""
         self._insert_step(
             study, name, value, "DO UPDATE SET value = excluded.value, created = excluded.created"
         )
 
     def keep_step(self, study: StudyEntry, name: str, value: Any) -> Any:
-        """Keep what a study decides once and for all, and return it: this, or what was there."""
+        """Save a decision made once and for all, and return it, or the one that was there."""
         self._insert_step(study, name, value, "DO NOTHING")
         return self.find_step(study, name)
 
@@ -222,11 +222,11 @@ class Store:
             connection.execute(f"{_NEW_STEP} {if_there}", (*there, name, text, now()))
 
     def find_step(self, study: StudyEntry, name: str) -> Any:
-        """What was decided, tuples as lists; None where nothing was."""
+        """The decision, with tuples as lists; None if there is none."""
         return self.steps(study).get(name)
 
     def steps(self, study: Entry) -> dict[str, Any]:
-        """Everything a study has decided, in the order it was first decided in.
+        """All decisions of a study, in the order they were first made.
 
         An experiment has decided nothing.
         """

@@ -74,14 +74,14 @@ class Experiment:
 
     @property
     def assumed_fleet(self) -> Fleet | None:
-        """The devices by what is known before training: of real ones nothing, so all are alike."""
+        """The devices as known before training: real ones are unknown, so all are alike."""
         return self.fleet if self.federation is None else alike(self.num_clients)
 
     @property
     def problem(self) -> Problem:
-        """The devices with the clients' own samples, and what counts.
+        """The devices with the clients' own samples, and the objective.
 
-        Without a [fleet] all devices are alike: a law that goes by their speed is refused before.
+        Without a [fleet] all devices are alike; a law that depends on speed has been refused.
         """
         equal = Fleet(step_time_s=1.0, comm_time_s=0.0, count=self.num_clients)
         problem = Problem(
@@ -94,15 +94,15 @@ class Experiment:
         return problem.with_samples(self.simulator.learner.sizes)
 
     def save(self, store: Store) -> StudyEntry:
-        """Keep the study in a store, or find it again there."""
+        """Save the study in a store, or find it there."""
         return store.save_study(self.study.name, self.study.configuration(), self.settings)
 
     def archive(
         self, store: Store, engine: Engine | None = None, *, readonly: bool = False
     ) -> Archive:
-        """The study's runs in a store; those that are missing the engine makes.
+        """The study's runs in a store; the engine makes missing ones.
 
-        engine : the simulator without one.
+        engine : by default the simulator.
         readonly : make no runs.
         """
         clock = None
@@ -299,7 +299,7 @@ def _comparable_settings(study: Study, data: FederatedData) -> dict[str, Any]:
 def _live_settings(settings: Mapping[str, Any], federation: str) -> dict[str, Any]:
     """The settings of the same study on a live federation, whose rounds are all evaluated.
 
-    Not comparable with simulated runs: their seconds are made up, and nobody in them ever fails.
+    Not comparable with simulated runs, whose seconds are virtual and whose clients never fail.
     """
     training = {**settings["training"], "evaluate_every": 1, "evaluate_subset": None}
     return {**settings, "training": training, "engine": "flower", "federation": federation}

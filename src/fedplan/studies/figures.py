@@ -71,7 +71,7 @@ def outcome_figure(experiment: Experiment, outcome: Outcome) -> Figure:
 def _loss_panel(
     runs: Sequence[RunRecord], objective: Objective, target_loss: float, outcome: Outcome
 ) -> Panel:
-    """The loss over what had been paid by then, and where the course changed its mind."""
+    """The loss over the cost so far, with marks where the course re-planned."""
     over, told = over_cost(objective), outcome.forecast
     curves = [over.curve(run) for run in runs]
     # The first run is in front: the decisions shown are its own.
@@ -163,7 +163,7 @@ def _first_turns(outcome: Outcome) -> list[int]:
 
 
 def sweep_figure(sweep: Sweep, name: str, note: str = "") -> Figure:
-    """What every setting of a grid costs, against the best."""
+    """The cost of every setting of a grid, relative to the best."""
     return sweep_figure_data(
         {cell.setting: cell.cost for cell in sweep.cells},
         best=None if sweep.best is None else sweep.best.setting,
@@ -175,7 +175,7 @@ def sweep_figure(sweep: Sweep, name: str, note: str = "") -> Figure:
 
 
 def comparison_figure(comparison: Comparison, name: str, unit: str) -> Figure | None:
-    """The bill of every course that trained, the one they are held against first."""
+    """The bill of every course that trained, beginning with the reference."""
     rows = sorted(comparison.rows, key=lambda row: row.course != comparison.against)
     bills = [
         TurnBill.of(
@@ -194,7 +194,7 @@ def comparison_figure(comparison: Comparison, name: str, unit: str) -> Figure | 
 
 
 def recalled_figure(found: Recalled) -> Figure:
-    """Whatever a store has, drawn: a study, a sweep, or else the losses of its runs."""
+    """The figure of a stored study or sweep, or else the losses of its runs."""
     experiment, outcome, sweep = found.experiment, found.outcome, found.sweep
     if experiment is not None and outcome is not None and has_losses(outcome):
         return outcome_figure(experiment, outcome)

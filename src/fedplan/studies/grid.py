@@ -38,19 +38,19 @@ class Grid:
 
     @property
     def pairs(self) -> list[tuple[int, int]]:
-        """Every (K, E), most local steps first: the longest runs are not left for the end."""
+        """Every (K, E), most local steps first, so that the longest runs do not come last."""
         return [(k, e) for e in reversed(self.local_steps) for k in self.who]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweptStudy:
-    """A study with what a command says of its grid: of each key, the values to try."""
+    """A study with a command's grid: the values to try of each key."""
 
     study: Study
     lists: dict[str, tuple[int, ...]]
 
     def grid(self, fleet: Fleet) -> Grid:
-        """The grid, with the default where nothing was said."""
+        """The grid, with defaults for what was not given."""
         default = default_grid(fleet)
         clients, groups, steps = map(self.lists.get, LISTS)
         steps = steps or default.local_steps
@@ -83,7 +83,7 @@ def read_sweep(
 ) -> SweptStudy:
     """Read a study to sweep; clients-per-round, groups and local-steps may be lists: `1,2,5`.
 
-    InputError carries every problem: of the lists, of the study, of what is required and missing.
+    InputError carries every problem: of the lists, of the study, and missing requirements.
 
     >>> swept = read_sweep("demo", ["clients-per-round=5,1", "seeds=2"])
     >>> swept.lists, swept.study.training.seeds
@@ -126,7 +126,7 @@ def _whole_numbers(key: str, text: str, collector: Collector) -> tuple[int, ...]
 def default_grid(fleet: Fleet) -> Grid:
     """About 6 x 6, both geometric: K from 1 to N, E around t_m / t_p.
 
-    There computing takes as long as sending; E goes from a quarter of it to eight times it.
+    There computing takes as long as communicating; E goes from a quarter of it to eight times it.
 
     >>> grid = default_grid(Fleet(step_time_s=0.1, comm_time_s=2.0, count=20))
     >>> grid.clients_per_round, grid.local_steps

@@ -41,7 +41,7 @@ def _in_words(names: Sequence[str]) -> str:
 def _key(
     default: Any, text: str, *, only: tuple[str, tuple[Any, ...]] | None = None, **limits: Any
 ) -> Any:
-    """A key: its default, what it means, and the key with whose values alone it makes sense."""
+    """A key: its default, its meaning, and the values of another key that it requires."""
     extra: Any = {"only": only}
     return Field(default, description=text, json_schema_extra=extra, **limits)
 
@@ -106,7 +106,7 @@ class TaskTable(Table):
 
 
 class TrainingTable(Table):
-    """`[training]`: how it is learnt, and when a run ends."""
+    """`[training]`: how to learn, and when a run ends."""
 
     batch_size: int = _key(64, "Samples of a local step.", ge=1)
     learning_rate: float = _key(..., "Learning rate of the first round.", gt=0)
@@ -176,7 +176,7 @@ class TrainingTable(Table):
 
 
 class FleetTable(Table):
-    """`[fleet]`: the devices, client k's being row k; without it there are no seconds, no joules.
+    """`[fleet]`: the devices; client k has row k. Without it there are no seconds and no joules.
 
     A fleet.csv, or means and standard deviations to draw one device per client from.
     """
@@ -198,7 +198,7 @@ class FleetTable(Table):
 
 
 class _ObjectiveTable(Table):
-    """`[objective]`: what the plan minimises, and what it must keep to."""
+    """`[objective]`: what the plan minimises, and its limits."""
 
     energy_weight: float | None = _key(
         None,
@@ -225,7 +225,7 @@ else:
 
 
 class PlanningTable(Table):
-    """`[planning]`: what `fedplan run` does from the first round to the target."""
+    """`[planning]`: how `fedplan run` gets from the first round to the target."""
 
     course: _Course | None = _key(
         None,
@@ -269,7 +269,7 @@ TABLES: dict[str, type[Table]] = {
 
 
 class Key(NamedTuple):
-    """One key of a study file; `only` names another key and its values that this one goes with."""
+    """One key of a study file; `only` names another key and the values that this one requires."""
 
     table: str
     text: str

@@ -24,7 +24,7 @@ Status = Literal["reached", "not reached", "hopeless", "infeasible", "unfinished
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bill:
-    """What something cost: seconds, joules, and both in the objective's unit."""
+    """A cost in seconds, in joules, and in the objective's unit."""
 
     time_s: float
     energy_j: float
@@ -50,11 +50,11 @@ class Bill:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """What a training was expected to take, once its rounds told.
+    """What a training was expected to take, once its rounds showed it.
 
-    round : the round before which that was said.
-    rounds, interval : rounds in all, and between which two they were to be in nine of ten cases.
-    bill : of these rounds, each as dear as those of the setting at the time.
+    round : the round before which this was forecast.
+    rounds, interval : rounds in all, and their 90% interval.
+    bill : of these rounds, each at the cost of the setting at the time.
     """
 
     round: float
@@ -80,7 +80,7 @@ class Measured:
 
     @classmethod
     def of(cls, runs: Sequence[RunRecord], objective: Objective) -> Measured:
-        """What training took, by the runs that reached the target, or by all where none did."""
+        """What training took in the runs that reached the target, or in all if none did."""
         counted = counted_runs(runs)
         rounds = [run.num_rounds for run in counted]
         return cls(
@@ -94,16 +94,16 @@ class Measured:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Outcome(Shown):
-    """Everything a study has come to.
+    """The outcome of a study.
 
-    course : the name of what decided from round to round.
-    setting : what training began with; None where it was not begun.
-    groups : those that took turns at the beginning, where any did.
-    regret : what the first setting can cost above the best; None where nobody can say.
+    course : the name of the course.
+    setting : the first setting; None if training did not begin.
+    groups : those that took turns at the beginning, if any.
+    regret : how much more than the best the first setting can cost; None if unknown.
     why : how that setting was chosen.
-    pilots, pilots_bill : of the paper's course; others have none.
-    forecast : what the rounds themselves predicted; None where they did not.
-    alternatives : what other settings would have cost, as far as these runs tell.
+    pilots, pilots_bill : of the paper's course only.
+    forecast : what the rounds themselves predicted; None if they did not.
+    alternatives : what other settings would have cost, judging by these runs.
     """
 
     status: Status
@@ -143,21 +143,21 @@ class Outcome(Shown):
 
     @property
     def all_in(self) -> Bill | None:
-        """What one training cost with everything that went before it; None where there is none."""
+        """The cost of one training with everything before it; None without one."""
         if self.measured is None:
             return None
         return self.measured.bill.plus(self.pilots_bill)
 
     @property
     def pilots_share(self) -> float | None:
-        """What the pilots cost, as a share of training once."""
+        """The cost of the pilots, as a share of one training."""
         if self.measured is None or not self.measured.bill.cost:
             return None
         return self.pilots_bill.cost / self.measured.bill.cost
 
     @property
     def as_predicted(self) -> bool | None:
-        """Whether the rounds measured are in the interval predicted."""
+        """Whether the measured rounds lie in the predicted interval."""
         if self.measured is None or self.forecast is None or not self.measured.reached:
             return None
         low, high = self.forecast.interval
@@ -165,12 +165,12 @@ class Outcome(Shown):
 
 
 def counted_runs(runs: Sequence[RunRecord]) -> Sequence[RunRecord]:
-    """Those that reached the target; all where none did."""
+    """The runs that reached the target, or all if none did."""
     return [run for run in runs if run.status == "target"] or runs
 
 
 def decisions_of(run: RunRecord) -> tuple[Decision, ...]:
-    """What was decided in a run that has rounds; of one that kept to its setting, that alone."""
+    """The decisions of a run that has rounds; for a fixed setting, that setting alone."""
     made = tuple(one for one in run.decisions if one.round <= max(run.num_rounds, 1))
     return made or (Decision.of(run.setting, 1),)
 
@@ -213,7 +213,7 @@ def _first_forecast(run: RunRecord, problem: Problem, max_rounds: int) -> Foreca
 
 
 def runs_within(constraints: Constraints, runs: Sequence[RunRecord]) -> dict[str, int]:
-    """Of each limit on a total, how many runs reached the target within it."""
+    """For each limit on a total, how many runs reached the target within it."""
     spent = {"deadline_s": "time_s", "energy_budget_j": "energy_j", "max_rounds": "num_rounds"}
     return {
         name: sum(run.status == "target" and getattr(run, total) <= limit for run in runs)

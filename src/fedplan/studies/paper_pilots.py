@@ -23,7 +23,7 @@ Failure = Literal["diverged", "out of reach", "nothing to learn", "losses too cl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PaperChoice:
-    """What the pilots have led to: a setting, or why there is none and what to change."""
+    """The result of the pilots: a setting, or why there is none and what to change."""
 
     status: Literal["chosen", "unfinished"] | Failure
     setting: tuple[int, int] | None = None
@@ -33,9 +33,9 @@ class PaperChoice:
 def run_pilots(
     planning: PlanningTable, max_rounds: int, archive: Archive, *, progress: Progress | None = None
 ) -> Iterator[RunRecord]:
-    """Run every pair to the lower loss, up to the first that leads nowhere.
+    """Run every pair to the lower loss, stopping at the first that fails.
 
-    Of an archive without an engine, the pilots that have ended.
+    With an archive without an engine, the pilots that have ended.
     """
     upper, lower = _losses(planning)
     stop = Stop(max_rounds=max_rounds, target_loss=lower)

@@ -35,7 +35,7 @@ class RayEngine:
     The cluster is the one that ray is connected to, else the one at $RAY_ADDRESS, else all
     processors of this machine. Every worker builds the experiment from its study, so the files
     that the study names must be there, at the same path, on every machine. The runs are those of
-    the experiment's own simulator, to the last bit.
+    the experiment's own simulator, bit for bit.
     """
 
     def __init__(self, experiment: Experiment) -> None:
@@ -147,7 +147,7 @@ def _check_reachable(address: str) -> None:
 
 @contextmanager
 def _translated(ray: Any) -> Iterator[None]:
-    """What went wrong on a worker, in the words of the house."""
+    """The error of a worker, as one of fedplan's own."""
     try:
         yield
     except ray.exceptions.RayError as error:

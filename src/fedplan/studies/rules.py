@@ -26,12 +26,12 @@ def settle(
     required: Collection[str] = (),
     found: Collection[Fault] = (),
 ) -> tuple[Tables, list[Fault]]:
-    """The tables without what an override made pointless, and everything wrong with them.
+    """The tables without keys that an override made pointless, and all their faults.
 
     `required` are keys that must have a value and tables that must be there, `found` are faults
     known already.
-    A key that goes only with another value of a second key is a fault, unless an override of that
-    second key is what made it so: `partition=iid` quietly retires a file's `shards-per-label`.
+    A key that requires another value of a second key is a fault, unless an override of that
+    second key made it so: `partition=iid` silently drops a file's `shards-per-label`.
     """
     tables = {table: dict(values) for table, values in tables.items()}
     for table in ("task", "training"):

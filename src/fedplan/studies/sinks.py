@@ -24,7 +24,7 @@ Opened = tuple[Log, Callable[[], object]]  # tells the values of a round; ends t
 
 
 class Sink:
-    """Hands the rounds of one run on; called with the run so far, as often as there is news.
+    """Forwards the rounds of one run; called with the run so far whenever it has grown.
 
     to : mlflow, tensorboard or wandb. Where they keep their records is their own setting:
         MLFLOW_TRACKING_URI, WANDB_MODE and the like.
@@ -67,7 +67,7 @@ class Sink:
 
 
 def told(run: RunRecord, first: int = 0) -> Iterator[tuple[Values, int]]:
-    """What a sink is told of each round from this one on.
+    """The metrics of each round from this one on.
 
     Predicted seconds and joules are of the whole training: what is spent, and the rounds that are
     still expected, each as dear as those of the last cycle.

@@ -23,13 +23,13 @@ _MOST_RECORDS = 40  # runs whose rounds are read: as many as a figure can show
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Recalled:
-    """A study or an experiment of a store.
+    """A stored study or experiment.
 
-    experiment : what it was built to; None where it cannot be built here, and `reason` says why:
-        data that are gone, an app of one's own, runs without a study.
+    experiment : rebuilt from it; None if it cannot be built here, and `reason` says why:
+        missing data, an app of the user's own, runs without a study.
     outcome : of a study that `fedplan run` began.
     sweep : of one that `fedplan sweep` began.
-    runs : all runs of the experiment without their rounds, whichever study they were made for.
+    runs : all runs of the experiment without their rounds, for whichever study they were made.
     devices : by all that was observed of them; None of simulated ones.
     records : some of the runs with their rounds, where neither outcome nor sweep has them.
     """
@@ -46,18 +46,18 @@ class Recalled:
 
     @property
     def status(self) -> str | None:
-        """How the study ended; None where it was not one that `fedplan run` began."""
+        """How the study ended; None if `fedplan run` did not begin it."""
         return None if self.outcome is None else self.outcome.status
 
     @property
     def federation(self) -> str | None:
-        """The live federation that has trained; None where clients were simulated."""
+        """The live federation that trained; None if clients were simulated."""
         federation = self.entry.settings.get("federation")
         return federation if isinstance(federation, str) else None
 
 
 def recall(store: Store, entry: Entry) -> Recalled:
-    """Everything known; nothing is trained, and nothing is written."""
+    """Everything known about it, without training or writing anything."""
     known = stored_facts(store, entry)
     reason = "It was not begun from a study file."
     if known.entry.configuration:

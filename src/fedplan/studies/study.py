@@ -118,7 +118,7 @@ def study_from_text(text: str) -> Study:
 
 
 def _fault(details: dict[str, Any]) -> Fault:
-    """Pydantic's finding in the words of the house."""
+    """Pydantic's error in fedplan's own words."""
     table, name = map(str, details["loc"][:2])
     match details["type"]:
         case "extra_forbidden":
@@ -133,7 +133,7 @@ def _fault(details: dict[str, Any]) -> Fault:
 
 
 def unknown_key(name: str, table: str | None = None) -> str:
-    """What to say of a key that is not one, or not one of this table."""
+    """The message for an unknown key, or one that belongs to another table."""
     if name in KEYS:
         return f"{name} belongs in [{KEYS[name].table}], not in [{table}]."
     if name in _GONE:

@@ -40,15 +40,15 @@ def builtin_studies() -> list[str]:
 def read_study(
     name: str, overrides: Iterable[str] = (), *, required: Collection[str] = ()
 ) -> Study:
-    """Read a study by the name of a built-in one or by its path.
+    """Read a built-in study by name, or a study file by path.
 
-    overrides : `key=value` or `table.key=value`, which take the place of the file's; a value is
-        written as in TOML, and a text needs no quotes. Of two for one key the last counts.
-    required : keys that must have a value, and tables that must be there, though a study can do
+    overrides : `key=value` or `table.key=value`, which override the file; a value is
+        written as in TOML, and text needs no quotes. If a key is given twice, the last counts.
+    required : keys that must have a value, and tables that must exist, although a study can do
         without them.
 
-    A relative path is relative to the folder of the file it stands in, or to the current folder
-    where it is an override. InputError carries every problem of the file and of the overrides.
+    A relative path is relative to the folder of its study file, or to the current folder
+    if it is an override. InputError carries every problem of the file and of the overrides.
 
     >>> study = read_study("demo", ["clients-per-round=3", "training.seeds=2"])
     >>> study.training.clients_per_round, study.training.seeds
@@ -206,7 +206,7 @@ def _path_faults(tables: Tables) -> list[Fault]:
 
 
 def _fleet_problems(tables: Tables) -> Iterable[InputProblem]:
-    """What is wrong with the fleet.csv that the study names, to be said with the rest."""
+    """The problems of the study's fleet.csv, to be reported with the rest."""
     file = tables.get("fleet", {}).get("file")
     try:
         if isinstance(file, str):
@@ -242,7 +242,7 @@ def _plain(dotted: str) -> str:
 
 
 def study_toml(configuration: Configuration) -> str:
-    """The study file of a configuration; what is as it is by default is left out.
+    """The study file of a configuration, without default values.
 
     >>> print(study_toml(read_study("demo").configuration()).split("[training]")[0])
     [task]

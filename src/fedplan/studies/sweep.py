@@ -48,10 +48,10 @@ def sweep_study(
     count: Count | None = None,
     progress: Progress | None = None,
 ) -> Sweep:
-    """Train every setting of the grid with every seed; what the store has is not trained again.
+    """Train every setting of the grid with every seed; stored runs are not trained again.
 
-    engine : makes the runs; the experiment's simulator without one.
-    count : told how many runs are there, of how many.
+    engine : makes the runs; by default the experiment's simulator.
+    count : told how many of the runs are done.
     progress : told of every round.
     """
     fleet, objective = experiment.assumed_fleet, experiment.objective
@@ -80,7 +80,7 @@ def sweep_study(
 
 
 def recall_sweep(experiment: Experiment, grid: Grid, store: Store) -> Sweep:
-    """What a sweep has come to so far, from the store alone: nothing is trained or written."""
+    """The sweep so far, from the store alone: nothing is trained or written."""
     archive, jobs = experiment.archive(store, readonly=True), _jobs(experiment, grid)
     runs = archive.map_all(jobs, experiment.stop, RunSummary.of)
     if not runs:
@@ -145,7 +145,7 @@ def _message(
 
 
 def _edges(grid: Grid, best: Cell, num_clients: int) -> list[str]:
-    """What to add to a grid that the optimum is at the end of."""
+    """What to add to a grid whose optimum is at an end."""
     found = []
     for name, value, values, most in (
         (

@@ -78,9 +78,9 @@ def build_learner(task: TaskTable, training: TrainingTable, data: FederatedData)
 
 
 class LocalTraining:
-    """The client whose number of samples is the median, and its local steps.
+    """The client with the median number of samples, and its local steps.
 
-    Called with a number of local steps it trains the model so far, from its first weights, in one
+    Called with a number of local steps, it makes that many from the initial weights, in one
     thread: the work of this client in a round with one client, without evaluation. This is what a
     profile measures.
     """

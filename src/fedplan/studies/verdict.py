@@ -29,7 +29,7 @@ _MOST_STEPS = 6  # numbers of local steps that are written out
 def verdict(
     experiment: Experiment, measured: Measured, all_in: Bill, forecast: Forecast | None
 ) -> tuple[Status, str]:
-    """How training ended, and what to change where it did not end well."""
+    """How training ended, and what to change if it did not end well."""
     runs = measured.runs
     if not measured.reached:
         return _failure(experiment, runs)

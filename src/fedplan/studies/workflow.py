@@ -48,9 +48,9 @@ def run_study(
     engine: Engine | None = None,
     report: Report | None = None,
 ) -> Outcome:
-    """Train to the target and say what came of it; `report` hears the step's name and every round.
+    """Train to the target and return the outcome; `report` is told the step and every round.
 
-    What is in the store already is not trained again; the rest the engine makes, the simulator
+    Stored runs are not trained again; the engine makes the others, by default the simulator.
     without one.
     """
     case = _Case(experiment, store, report)
@@ -59,12 +59,12 @@ def run_study(
 
 
 def recall_study(experiment: Experiment, store: Store) -> Outcome:
-    """What a study has come to so far, from the store alone: nothing is trained or written."""
+    """The outcome so far, from the store alone: nothing is trained or written."""
     return _Case(experiment, store).follow(experiment.archive(store, readonly=True))
 
 
 def planned_problem(experiment: Experiment) -> Problem:
-    """What a study asks; one without devices or without a target is refused."""
+    """The question of a study; one without devices or without a target is refused."""
     problems = []
     if experiment.assumed_fleet is None:
         problems.append("a plan weighs seconds and joules, and needs devices. Add a [fleet].")
@@ -76,7 +76,7 @@ def planned_problem(experiment: Experiment) -> Problem:
 
 
 def plan_step(outcome: Outcome) -> dict[str, Any]:
-    """What training begins with, as the store keeps it."""
+    """What training begins with, as it is stored."""
     if outcome.setting is None:
         raise AssertionError("what was begun has a setting")
     return {
