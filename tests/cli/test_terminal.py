@@ -10,6 +10,10 @@ import time
 
 import pytest
 from children import start
+from stored_runs import save_live_study
+
+from fedplan.store import Store
+from fedplan.studies.devices import save_names
 
 FEDPLAN = [sys.executable, "-m", "fedplan.cli"]
 ASCII = {**os.environ, "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
@@ -77,3 +81,19 @@ def test_a_signal_says_what_is_kept(tmp_path, which):
     rest = process.stderr.read()
     assert process.wait() == 130 and "Runs that had ended are kept in sqlite:///fedplan.db" in rest
     process.stderr.close()
+
+
+def test_control_characters_of_names_are_written_out(fedplan, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("FEDPLAN_STORE", raising=False)
+    name = "a\x1b]0;title\x07\x9b31mb"
+    with Store() as store:
+        save_live_study(store)
+        (study,) = store.studies()
+        save_names(store, study, [name, "b", "c"])
+    (tmp_path / "study.toml").write_text('[fleet]\nfile = "a\\u001b[31mb.csv"\n')
+    shown, refused = fedplan("show", "digits"), fedplan("run", "study.toml")
+    assert r"a\x1b]0;title\x07\x9b31mb" in shown.out
+    assert r"a\x1b[31mb.csv" in refused.err and refused.code == 2
+    for said in (shown.out, refused.err):
+        assert not set(said) & {"\x1b", "\x07", "\x9b"}

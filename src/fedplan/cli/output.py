@@ -30,6 +30,10 @@ def print_json(value: Mapping[str, Any]) -> None:
     click.echo(to_json(value, indent=2))
 
 
+# Control characters, which a terminal obeys: names of files and devices may hold any.
+_WRITTEN_OUT = {code: f"\\x{code:02x}" for code in (*range(9), *range(11, 32), *range(127, 160))}
+
+
 def fail(error: FedplanError | click.ClickException) -> int:
     """Report an error, as JSON too where JSON was asked for, and return its exit code."""
     problems = error.problems if isinstance(error, InputError) else ()
@@ -43,9 +47,9 @@ def fail(error: FedplanError | click.ClickException) -> int:
         print_json({"success": False, "error": details})
     if isinstance(error, click.UsageError) and error.ctx is not None:
         click.echo(error.ctx.get_usage(), err=True)
-    lines = text.splitlines()
+    lines = text.translate(_WRITTEN_OUT).splitlines()
     if len(lines) == 1:
-        click.echo(f"Error: {text}", err=True)
+        click.echo(f"Error: {lines[0]}", err=True)
     else:
         click.echo(
             "\n".join(["Error: several problems:", *(f"  {line}" for line in lines)]), err=True
@@ -148,7 +152,7 @@ def print_blocks(blocks: Iterable[Block]) -> None:
         if place:
             out.print()
         if isinstance(block, str):
-            out.print(block, markup=False)
+            out.print(block.translate(_WRITTEN_OUT), markup=False)
         elif isinstance(block, Table):
             out.print(_table_grid(block))
         else:
@@ -162,7 +166,8 @@ def _facts_grid(facts: Facts) -> Grid:
 
     grid = Grid.grid(padding=(0, 3))
     for name, value in facts.facts:
-        grid.add_row(name if facts.title is None else f"  {name}", value)
+        shown = value.translate(_WRITTEN_OUT)
+        grid.add_row(name if facts.title is None else f"  {name}", shown)
     return grid
 
 
@@ -175,7 +180,8 @@ def _table_grid(table: Table) -> Grid:
         justify: JustifyMethod = "left" if name in table.left else "right"
         grid.add_column(name, justify=justify, no_wrap=name in table.whole)
     for row in table.rows:
-        grid.add_row(*(cell if isinstance(cell, Marked) else escape(cell) for cell in row))
+        cells = (cell if isinstance(cell, Marked) else escape(cell) for cell in row)
+        grid.add_row(*(cell.translate(_WRITTEN_OUT) for cell in cells))
     return grid
 
 
