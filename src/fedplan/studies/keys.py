@@ -84,18 +84,18 @@ class TaskTable(Table):
         "iid", "dirichlet", "power-law", "two-labels-balanced", "two-labels-shards"
     ] = _with("data", "mnist", "mnist-mini")(
         "iid",
-        "How the clients share MNIST out: `iid`, `dirichlet`, `power-law` (of sizes), "
+        "How MNIST is divided among the clients: `iid`, `dirichlet`, `power-law` (of sizes), "
         "`two-labels-balanced` or `two-labels-shards`.",
     )
     concentration: float = _with("partition", "dirichlet")(
-        0.5, "Near 0 a label sits on one client; large is an equal split.", gt=0, le=1e6
+        0.5, "Near 0 each label is on one client; large values give an equal split.", gt=0, le=1e6
     )
     exponent: float = _with("partition", "power-law")(
-        1.5, "Of the sizes' tail; smaller makes fewer clients hold more.", ge=0.05
+        1.5, "Of the tail of sizes; if smaller, fewer clients hold more of the data.", ge=0.05
     )
-    min_size: int = _with("partition", "power-law")(1, "Samples that every client has.", ge=1)
+    min_size: int = _with("partition", "power-law")(1, "Fewest samples of a client.", ge=1)
     samples_per_client: int = _with("partition", "two-labels-balanced")(
-        300, "Samples of each client, half of each of its labels as far as they last.", ge=2
+        300, "Samples per client, half of each of its labels as far as available.", ge=2
     )
     shards_per_label: int = _with("partition", "two-labels-shards")(
         20, "Shards a label is cut into; a client takes one of each of two labels.", ge=1
@@ -108,7 +108,7 @@ class TaskTable(Table):
 class TrainingTable(Table):
     """`[training]`: how to learn, and when a run ends."""
 
-    batch_size: int = _key(64, "Samples of a local step.", ge=1)
+    batch_size: int = _key(64, "Samples per local step.", ge=1)
     learning_rate: float = _key(..., "Learning rate of the first round.", gt=0)
     schedule: Schedule = _key(
         "constant",
@@ -124,29 +124,29 @@ class TrainingTable(Table):
         None, "Rounds from one step to the next.", ge=1
     )
     decay_rounds: int | None = _with("schedule", "cosine")(
-        None, "Rounds until the cosine has come down.", ge=1
+        None, "Rounds until the cosine reaches its minimum.", ge=1
     )
     rates: list[Annotated[float, Field(gt=0)]] | None = _with("schedule", "list")(
-        None, "Learning rates of the rounds after the first, one each; the last one goes on."
+        None, "Learning rates of the rounds after the first, one each; the last one continues."
     )
     participation: _Law | None = _key(
         None,
-        f"Who trains when: {_choices(LAWS)}. Without it `simulate` and `sweep` draw uniformly, "
+        f"Who trains when: {_choices(LAWS)}. By default `simulate` and `sweep` draw uniformly, "
         "and `run` leaves it to the course.",
     )
     clients_per_round: int | None = _with(
         "participation", None, *(law for law in LAWS if law != Turns.law)
-    )(None, "Clients that train in a round, K.", ge=1)
+    )(None, "Clients per round, K.", ge=1)
     groups: int | None = _with("participation", Turns.law)(
-        None, "Groups that take turns, at most; chosen by the planner without it.", ge=1
+        None, "Most groups that take turns; by default the planner chooses.", ge=1
     )
     dropout: float = _key(
-        0.0, "The chance that a client is missing when its turn has come.", ge=0, lt=1
+        0.0, "Probability that a client is absent when its turn comes.", ge=0, lt=1
     )
-    local_steps: int | None = _key(None, "SGD steps of a client in a round, E.", ge=1)
+    local_steps: int | None = _key(None, "SGD steps per client and round, E.", ge=1)
     rounds: int = _key(200, "Rounds at most.", ge=1)
-    target_loss: float = _key(0.0, "A run ends once its loss is this low; 0 never.", ge=0)
-    patience: int = _key(1, "Evaluations in a row at the target before a run ends.", ge=1)
+    target_loss: float = _key(0.0, "A run ends once its loss is this low; 0 means never.", ge=0)
+    patience: int = _key(1, "Consecutive evaluations at the target before a run ends.", ge=1)
     max_time_s: float = _key(
         math.inf, "A run ends with the round that exceeds it.", gt=0, allow_inf_nan=True
     )
@@ -154,14 +154,10 @@ class TrainingTable(Table):
         math.inf, "A run ends with the round that exceeds it.", gt=0, allow_inf_nan=True
     )
     seeds: int = _key(1, "Runs, each with a seed of its own.", ge=1)
-    first_seed: int = _key(
-        0, "Seed of the first run; the next one's is one more.", ge=0, le=MAX_SEED
-    )
-    evaluate_every: int = _key(
-        1, "Rounds from one evaluation to the next; near the target it is 1.", ge=1
-    )
+    first_seed: int = _key(0, "Seed of the first run; each further run adds 1.", ge=0, le=MAX_SEED)
+    evaluate_every: int = _key(1, "Rounds between evaluations; always 1 near the target.", ge=1)
     evaluate_subset: int | None = _key(
-        None, "Samples an evaluation uses, all without it; near the target all.", ge=1
+        None, "Samples per evaluation, by default all; near the target always all.", ge=1
     )
 
     @property
@@ -202,8 +198,8 @@ class _ObjectiveTable(Table):
 
     energy_weight: float | None = _key(
         None,
-        "Weight of a joule against a second, 0 (time alone, the default) to 1 (energy alone); or "
-        "give prices.",
+        "Weight of a joule relative to a second, from 0 (only time, the default) to 1 (only "
+        "energy); or give prices.",
         ge=0,
         le=1,
     )
@@ -230,32 +226,34 @@ class PlanningTable(Table):
     course: _Course | None = _key(
         None,
         f"`{ONLINE}`: start at once, learn from the rounds, re-plan; `{FIXED}`: one setting of the "
-        f"participation given, turns without one; `{PAPER}`: the paper's procedure, with pilots of "
-        f"given pairs and two losses; rules of others, to compare with: {_in_words(PUBLISHED)}. "
-        f"Without it `{ONLINE}`, or `{FIXED}` where participation is given.",
+        f"given participation, by default turns; `{PAPER}`: the paper's procedure, with pilots of "
+        f"given pairs and two losses; published rules, for comparison: {_in_words(PUBLISHED)}. "
+        f"By default `{ONLINE}`, or `{FIXED}` if participation is given.",
     )
     earlier_runs: Literal["use", "ignore"] = _key(
         "use",
-        f"Of the {ONLINE} course: `use` what earlier runs of the same task in the store tell of "
-        "local steps, whatever their devices, or `ignore` it.",
+        f"For the {ONLINE} course: `use` what stored runs of the same task, on any devices, say "
+        "about local steps, or `ignore` it.",
         only=("course", (None, ONLINE)),
     )
     saturation: list[float] | None = _key(
         None,
-        f"Of the {ONLINE} course: [low, high], between which the local steps are at which half of "
-        "what steps can save is saved. Earlier runs are not asked then.",
+        f"For the {ONLINE} course: the range [low, high] of the local steps at which half of what "
+        "steps can save has been saved. Earlier runs are then ignored.",
         only=("course", (None, ONLINE)),
     )
-    pilots: Literal["paper"] | None = _key(None, f"`paper` is another word for course = {PAPER}.")
-    pairs: list[list[int]] | None = _key(None, "Of the paper's procedure: the pairs [K, E] to try.")
+    pilots: Literal["paper"] | None = _key(None, f"`paper` is a synonym for course = {PAPER}.")
+    pairs: list[list[int]] | None = _key(
+        None, "For the paper's procedure: the pairs [K, E] to try."
+    )
     upper_loss: float | None = _key(
-        None, "Of the paper's procedure: the loss at which a pilot's rounds begin to count.", gt=0
+        None, "For the paper's procedure: the loss at which a pilot's rounds begin to count.", gt=0
     )
     lower_loss: float | None = _key(
-        None, "Of the paper's procedure: the loss at which a pilot ends.", gt=0
+        None, "For the paper's procedure: the loss at which a pilot ends.", gt=0
     )
     pilot_seed: int = _key(
-        1_000_000, "Seed of the first pilot; training has others.", ge=0, le=MAX_SEED
+        1_000_000, "Seed of the first pilot; training uses others.", ge=0, le=MAX_SEED
     )
 
 
