@@ -28,23 +28,25 @@ if TYPE_CHECKING:
     help="online, fixed, paper, a rule of others, a pair such as K=10,E=20, or best-fixed; again "
     "for more.",
 )
-@click.option("--seeds", type=int, metavar="N", help="Runs of each; without it as the study says.")
+@click.option(
+    "--seeds", type=int, metavar="N", help="Runs of each course; by default as in the study."
+)
 def compare(request: StudyRequest, courses: tuple[str, ...], seeds: int | None) -> None:
-    """Train a study as several courses would, and hold their whole bills against each other.
+    """Train a study with several courses, and compare their full bills.
 
-    A course is what decides who trains when, and for how many local steps: fedplan's own (online),
-    one setting (fixed), the paper's procedure (paper), the rules of others (fedtune, adacomm,
+    A course decides who trains when, and for how many local steps: fedplan's own (online), one
+    setting (fixed), the paper's procedure (paper), a published rule (fedtune, adacomm,
     adaptive-tau, oort, infocom22), a given pair (K=10,E=20), or the cheapest pair of the grid that
-    `fedplan sweep` tries (best-fixed: chosen by these very seeds, and trying the grid is not on its
-    bill, so it is what no course can know). Without --course it is online, all rules of others, and
-    paper where the study has its pairs.
+    `fedplan sweep` tries (best-fixed, which is chosen by these very seeds and not billed for the
+    grid, so that no course can know it). By default: online, all published rules, and paper if the
+    study has its pairs.
 
-    The bill has every round, pilots included. All are held against the cheapest pair among them,
-    or else against the first. Runs are kept in the store as they end: the same command after an
-    interruption goes on where it was, and one with more courses or seeds trains only those.
+    The bill includes every round, also of pilots. Every course is compared with the cheapest pair
+    among them, or else with the first. Runs are stored as they end: after an interruption the same
+    command resumes, and with more courses or seeds it trains only those.
 
-    STUDY is a study file (TOML) or one that is built in: demo, setup1, setup2, setup3. KEY=VALUE
-    takes the place of what it says.
+    STUDY is a study file (TOML) or a built-in study: demo, setup1, setup2, setup3. KEY=VALUE
+    overrides it.
 
     \b
     Examples:

@@ -36,8 +36,8 @@ def estimate(
 ) -> None:
     """Fit a0, b0 and c0 to pilot runs, with intervals.
 
-    The pilots' rounds fix the bound up to a common factor: a0, b0 and c0 are in units of the
-    descent from upper_loss to lower_loss. Plans need no more.
+    The pilots' rounds determine the bound up to a common factor: a0, b0 and c0 are in units of the
+    descent from upper_loss to lower_loss. Plans need no more than that.
 
     \b
     Examples:

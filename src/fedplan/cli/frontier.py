@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 def frontier(output_format: str, plot: str | None, **options: Any) -> None:
     """List every setting that nothing beats on both time and energy.
 
-    Each comes with the energy weights that select it; none do where another point is cheaper at
-    every weight.
+    Each is listed with the energy weights that select it, if any: a point may be cheapest at no
+    weight.
 
     \b
     Examples:

@@ -22,7 +22,7 @@ _STEPS = (1, 2, 5, 10, 20, 50, 100, 200, 500)  # whose rounds are told
 
 @click.command()
 @click.argument("runs", nargs=-1, required=True, metavar="RUNS...")
-@click.option("--num-clients", type=int, metavar="N", help="Clients in all, where it is known.")
+@click.option("--num-clients", type=int, metavar="N", help="Clients in all, if known.")
 @click.option("--fleet", "fleet_file", metavar="CSV", help="Devices to choose local steps for.")
 @objective_options
 @output_options
@@ -33,14 +33,14 @@ def learn(
     plot: str | None,
     **options: Any,
 ) -> None:
-    """Learn from runs of one task how many local steps pay, whatever trained them.
+    """Learn from runs of one task, made with any framework, how many local steps pay off.
 
-    RUNS are CSV files with a row for each round and the columns round, clients (that trained in
-    it), local_steps and loss (may be empty); run tells the runs of one file apart, and
-    learning_rate is needed where rates differ. Runs with different local steps tell most.
+    RUNS are CSV files with one row per round and the columns round, clients (that trained in it),
+    local_steps and loss (may be empty); run separates the runs of one file, and learning_rate is
+    needed if rates differ. Runs with different local steps tell most.
 
-    What comes out is the saturation: the local steps at which half of what steps can save is saved,
-    with an interval that holds nine times in ten. Put it into a study, and training begins with it.
+    The result is the saturation: the number of local steps at which half of what steps can save has
+    been saved, with a 90% interval. Put it into a study, and training begins with it.
 
     \b
     Examples:

@@ -45,10 +45,10 @@ _MAX_DEVICES_FOR_WHAT_IFS = 10_000
 def plan(output_format: str, plot: str | None, **options: Any) -> None:
     """Find who should train when, and the local steps, that cost least.
 
-    With a fleet alone, groups of devices of like speed take turns, and the local steps are for a
-    stated range of saturation: no pilots are needed. What is known of convergence may come from one
-    of: --ratio (the paper's A0/B0; relative units), --bound with --target-gap, or --pilots (fitted,
-    and planned for the smallest regret); then clients are sampled uniformly, unless
+    Given only a fleet, groups of devices of similar speed take turns, and the local steps suit a
+    stated range of saturation: no pilots are needed. Knowledge of convergence may come from one of:
+    --ratio (the paper's A0/B0; relative units), --bound with --target-gap, or --pilots (a fitted
+    bound, and the plan with the smallest regret); then clients are sampled uniformly, unless
     --participation says otherwise.
 
     \b

@@ -35,7 +35,7 @@ _WITH_FLEET_FROM = ("fleet_from", "study", "output", "output_format", "quiet")
 @click.argument("study", metavar="[STUDY]", default="demo")
 @click.argument("overrides", metavar="[KEY=VALUE]...", nargs=-1)
 @click.option("--output", "-o", metavar="FILE", help="Put the device's row into this fleet.csv.")
-@click.option("--device", metavar="NAME", help="What to call it; without it, the host's name.")
+@click.option("--device", metavar="NAME", help="Its name; by default the host's name.")
 @click.option(
     "--server", metavar="HOST:PORT", help="Time exchanges with `fedplan profile --listen` there."
 )
@@ -48,9 +48,7 @@ _WITH_FLEET_FROM = ("fleet_from", "study", "output", "output_format", "quiet")
     show_default=True,
     help="auto, none, rapl, ina, battery, zeus, codecarbon, csv:FILE or constant:WATTS.",
 )
-@click.option(
-    "--idle-watts", type=float, help="Power drawn anyway, taken off; without it, measured first."
-)
+@click.option("--idle-watts", type=float, help="Idle power to subtract; by default measured first.")
 @click.option(
     "--seconds", type=float, default=3.0, show_default=True, help="How long to measure each part."
 )
@@ -85,11 +83,11 @@ def profile(
 
     A step is one SGD step of the study's client with the median number of samples, in one thread
     on this machine, by fedplan's own compiled kernels. An exchange is one download and one upload
-    of the model, 4 bytes per parameter. STUDY is a study file (TOML) or one that is built in: demo,
-    setup1, setup2, setup3. KEY=VALUE takes the place of what it says.
+    of the model, 4 bytes per parameter. STUDY is a study file (TOML) or a built-in study: demo,
+    setup1, setup2, setup3. KEY=VALUE overrides it.
 
-    With --fleet-from, STUDY is one that was trained on a live federation: all its devices, by the
-    rounds they took part in. Without STUDY it is the latest.
+    With --fleet-from, STUDY was trained on a live federation, by default the latest one: all its
+    devices, from the rounds they took part in.
 
     \b
     Examples:

@@ -35,23 +35,22 @@ _EXIT_CODES = {"reached": 0, "infeasible": 3}
 
 @click.command()
 @study_options(default="demo", runners=True)
-@click.option("--report", metavar="FILE", help="Also write it all down: .md or .html.")
+@click.option("--report", metavar="FILE", help="Also write a report: .md or .html.")
 def run(request: StudyRequest, report: str | None) -> None:
     """Train a study to its target at the lowest cost, learning from every round.
 
-    Training starts at once: groups of devices of like speed take turns, and the rounds themselves
-    show how many local steps pay. Every round is on the bill, and everything is kept in the store:
-    the same command after an interruption goes on where it was.
+    Training starts at once: groups of devices of similar speed take turns, and the rounds
+    themselves show how many local steps pay off. Every round is on the bill, and everything is
+    stored: after an interruption the same command resumes where it stopped.
 
-    course=fixed keeps to one setting of the participation given; course=paper runs the paper's
-    pilots and trains with its Algorithm 2. Their rounds are on the bill too.
+    course=fixed keeps to one setting of the given participation; course=paper runs the paper's
+    pilots, which are on the bill too, and trains with its Algorithm 2.
 
-    STUDY is a study file (TOML) or one that is built in: demo, setup1, setup2, setup3. KEY=VALUE
-    takes the place of what it says.
+    STUDY is a study file (TOML) or a built-in study: demo, setup1, setup2, setup3. KEY=VALUE
+    overrides it.
 
-    With --runner flower the same study is run on a live federation of Flower's, client k on the
-    node with partition-id k. Seconds are real ones then, and what the devices cost is measured as
-    they train.
+    With --runner flower the same study runs on a live Flower federation, client k on the node with
+    partition-id k. Seconds are then real, and the devices' costs are measured as they train.
 
     \b
     Examples:

@@ -31,15 +31,15 @@ _SHORTEST_TOKEN = 16
     type=click.IntRange(0, 65535),
     default=8080,
     show_default=True,
-    help="Where to listen; 0 takes any that is free.",
+    help="Port to listen on; 0 takes a free one.",
 )
 @click.option("--no-open", is_flag=True, help="Open no browser.")
-@click.option("--public", is_flag=True, help="Listen on every address, for who has the token.")
+@click.option("--public", is_flag=True, help="Listen on every address, for anyone with the token.")
 @click.option(
     "--token",
     envvar="FEDPLAN_TOKEN",
     show_envvar=True,
-    help="The token of --public; one is made without.",
+    help="The token of --public; by default a new one.",
 )
 def serve(
     store_url: str, port: int, no_open: bool, public: bool, token: str | None, **options: Any
@@ -47,9 +47,9 @@ def serve(
     """Explore plans in a browser: what prices, limits and devices do to K, E, time and energy.
 
     Without a fleet it begins with the built-in example; another fleet can be drawn or uploaded on
-    the page. A fleet without pilots or a bound is planned by turns. It shows the store's runs too,
-    live while they run. Only this machine can open it, unless --public; nothing is written and
-    nothing leaves the machine. Ctrl-C ends it.
+    the page. A fleet without pilots or a bound is planned by turns. The page also shows the store's
+    runs, live while they run. Only this machine can open it, unless --public; nothing is written
+    and nothing leaves the machine. Ctrl-C ends it.
 
     \b
     Examples:

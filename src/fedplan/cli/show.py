@@ -29,7 +29,7 @@ def list_(store_url: str, output_format: str) -> None:
 
     Runs belong to an experiment: what is learnt and how, whatever K, E, the seed and the
     devices. Studies of the same experiment share its runs, and each counts those it has used.
-    Studies of one name are told apart by their id, and by where they differ.
+    Studies with the same name are distinguished by their id, and by their differences.
 
     \b
     Examples:
@@ -100,11 +100,11 @@ def _listed(document: dict[str, Any]) -> Iterator[Table | str]:
 
 @click.command()
 @click.argument("name", metavar="NAME")
-@click.option("--runs", "with_runs", is_flag=True, help="List its runs, too.")
+@click.option("--runs", "with_runs", is_flag=True, help="Also list its runs.")
 @store_options
 @reads_store
 def show(name: str, with_runs: bool, store_url: str, output_format: str) -> None:
-    """Show a study or an experiment: its settings, what was decided, its runs.
+    """Show a study or an experiment: its settings, its decisions, its runs.
 
     NAME is a study's name (the newest of several), or the beginning of an id that `fedplan list`
     shows.

@@ -29,10 +29,10 @@ _NEEDED = ("clients-per-round", "local-steps")
 @click.command()
 @study_options(stores=False)
 def simulate(request: StudyRequest) -> None:
-    """Train with FedAvg, simulated, once for each seed.
+    """Simulate FedAvg, once for each seed.
 
-    STUDY is a study file (TOML) or one that is built in: demo, setup1, setup2, setup3 (the paper's
-    experiments). KEY=VALUE takes the place of what it says.
+    STUDY is a study file (TOML) or a built-in study: demo, setup1, setup2, setup3 (the paper's
+    experiments). KEY=VALUE overrides it.
 
     \b
     Examples:

@@ -117,10 +117,10 @@ def _recall(url: str, name: str, check: Callable[[], None]) -> Recalled:
 @_written("Where to: .png, .svg or .html.", required=True)
 @reads_store
 def plot(name: str, output: str, store_url: str, output_format: str) -> None:
-    """Draw a study or a sweep of the store, as far as it got, without training anything.
+    """Draw a stored study or sweep, as far as it got, without training anything.
 
     NAME is a study's name (the newest of several), or the beginning of an id that `fedplan list`
-    shows. The figure of a study has the pilots and what was fitted to them, training and its
+    shows. The figure of a study shows its pilots and what was fitted to them, training and its
     predicted end, what other settings would cost, and the bill; that of a sweep the cost of every
     setting; that of other runs their losses.
 
@@ -140,7 +140,9 @@ def plot(name: str, output: str, store_url: str, output_format: str) -> None:
 
 @click.command()
 @click.argument("name", metavar="NAME", required=False)
-@click.option("--salvage", is_flag=True, help="Copy what a damaged store still has into a new one.")
+@click.option(
+    "--salvage", is_flag=True, help="Copy whatever is readable in a damaged store into a new one."
+)
 @click.option(
     "--output",
     "-o",
@@ -188,10 +190,10 @@ def _salvage(name: str | None, output: str, store_url: str, output_format: str) 
 @_written("Where to: .html.", default="report.html", show_default=True)
 @reads_store
 def report(name: str, output: str, store_url: str, output_format: str) -> None:
-    """Write what a study has come to as a page: one HTML file that works offline and on paper.
+    """Write a report on a study: one HTML file that works offline and on paper.
 
     NAME is a study's name (the newest of several), or the beginning of an id that `fedplan list`
-    shows. Nothing is trained: a study that has not ended is reported as far as it got.
+    shows. Nothing is trained: an unfinished study is reported as far as it got.
 
     \b
     Examples:

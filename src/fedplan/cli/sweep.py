@@ -48,14 +48,14 @@ _MOST_COLUMNS = 10  # of the matrix side by side; more go below
 def sweep(request: StudyRequest, engine: str, output: str | None) -> None:
     """Train every clients-per-round x local-steps of a grid, and compare what the target costs.
 
-    With participation=turns it is groups x local-steps.
+    With participation=turns, the grid is groups x local-steps.
 
-    Runs are kept in the store as they end: the same command after an interruption goes on where it
-    was, and one for another fleet or energy weight trains nothing again.
+    Runs are stored as they end: after an interruption the same command resumes, and for another
+    fleet or energy weight nothing is trained again.
 
-    STUDY is a study file (TOML) or one that is built in: demo, setup1, setup2, setup3. KEY=VALUE
-    takes the place of what it says; clients-per-round, groups and local-steps take lists, and
-    without them a grid of about 6 x 6 is tried.
+    STUDY is a study file (TOML) or a built-in study: demo, setup1, setup2, setup3. KEY=VALUE
+    overrides it; clients-per-round, groups and local-steps take lists, without which a grid of
+    about 6 x 6 is tried.
 
     \b
     Examples:
