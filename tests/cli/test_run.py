@@ -148,6 +148,14 @@ def test_a_hopeless_training_ends_with_1_and_says_why(fedplan, store, monkeypatc
     assert "Raise target-loss." in " ".join(result.out.split())
 
 
+def test_a_setting_on_the_command_line_is_said_to_be_unused(fedplan, store):
+    words = ("run", "demo", "target-loss=2", "seeds=1", "clients-per-round=4", "local-steps=9")
+    said = fedplan(*words, "--store", store).err
+    assert "Not used: clients-per-round and local-steps, which `fedplan run` chooses" in said
+    assert "Not used" not in fedplan(*words, "-q", "--store", store).err
+    assert "Not used" not in fedplan(*words[:4], "--store", store).err
+
+
 def test_limits_are_confirmed(fedplan, store):
     words = ("run", "seeds=2", "--store", store, "--format", "json", "-q")
     kept = fedplan(*words, "deadline-s=100000").json

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _MOST_DECISIONS = 12  # lines of the table: of more, the first and the last
 _REPORTS = (".md", ".html")
 _EXIT_CODES = {"reached": 0, "infeasible": 3}
+_CHOSEN = ("clients-per-round", "local-steps")  # by every course; a study has them for simulate
 
 
 @click.command()
@@ -71,6 +72,7 @@ def run(request: StudyRequest, report: str | None) -> None:
         lambda: check_file(report, _REPORTS),
     )
     choose_course(study, live=request.federation is not None)
+    _note_unused(request)
 
     from fedplan.studies.workflow import recall_study, run_study
 
@@ -87,6 +89,18 @@ def run(request: StudyRequest, report: str | None) -> None:
     document = {**_as_json(experiment, outcome), "report": report}
     code = _EXIT_CODES.get(outcome.status, 1)
     print_result(request.output_format, document, _blocks(experiment, outcome), code=code)
+
+
+def _note_unused(request: StudyRequest) -> None:
+    """Say that a K or an E on the command line is not used."""
+    given = {word.partition("=")[0].strip().rpartition(".")[2] for word in request.overrides}
+    unused = " and ".join(key for key in _CHOSEN if key in given)
+    if unused and not request.quiet:
+        click.echo(
+            f"Not used: {unused}, which `fedplan run` chooses. For a setting of your own: "
+            "fedplan simulate, or fedplan compare --course K=10,E=20.",
+            err=True,
+        )
 
 
 def _figure(experiment: Experiment, outcome: Outcome) -> Figure | None:
