@@ -73,7 +73,7 @@ $(VENV)-lowest/.run: pyproject.toml reproduction/pyproject.toml
 	@$(VENV)-lowest/bin/uv pip install --quiet --python $(VENV)-lowest/bin/python --resolution lowest-direct \
 	  --editable . --editable ./reproduction
 	@$(VENV)-lowest/bin/uv pip install --quiet --python $(VENV)-lowest/bin/python \
-	  hypothesis markdown-it-py mpmath playwright pytest pytest-xdist
+	  hypothesis import-linter markdown-it-py mpmath playwright pytest pytest-xdist
 	@touch $@
 
 $(VENV)/.docs: pyproject.toml reproduction/pyproject.toml | $(BIN)/python

@@ -15,6 +15,7 @@ from fedplan.store import Store
 
 APP = Path(__file__).parents[1] / "examples" / "flower_app"
 # FLARE 2.9.0 starts the SuperLink with options that Flower 1.35 and later refuse.
+pytest.importorskip("flwr")
 TOO_NEW = tuple(map(int, version("flwr").split(".")[:2])) >= (1, 35)
 CODE = """
 import sys

@@ -116,6 +116,7 @@ def test_tables_become_frames_of_what_is_installed(monkeypatch, library, name):
 
 
 def test_a_surface_becomes_a_row_a_setting():
+    pytest.importorskip("polars")
     objective = fedplan.Objective.weighted(0.5)
     surface = fedplan.cost_surface(FLEET, BOUND, objective, [1, 2], [3, 4, 5])
     frame = surface.to_frame()

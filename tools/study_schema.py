@@ -28,6 +28,9 @@ def study_schema() -> dict[str, Any]:
             key.pop("title", None)
             if key.get("default") == math.inf:
                 del key["default"]
+            for choice in key.get("anyOf", []):
+                if "const" in choice:
+                    choice.pop("enum", None)  # of pydantic below 2.10, which says it twice
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "fedplan study",

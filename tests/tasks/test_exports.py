@@ -25,5 +25,7 @@ print(*{name.split('.')[1] for name in new if name.startswith('fedplan.')})
 """
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     packages, parts = run.stdout.splitlines()
-    assert set(packages.split()) == {"fedplan", "numpy"}
+    compiled = {"cython_runtime"}  # what modules of Cython bring along, as those of numpy 1.26
+    found = {name for name in packages.split() if not name.startswith("_cython")}
+    assert found - compiled == {"fedplan", "numpy"}
     assert set(parts.split()) == {"tasks", "errors", "atomic", "lazy"}

@@ -235,6 +235,7 @@ def _refuse_others(context: click.Context, allowed: Collection[str], what: str) 
     for parameter in context.command.params:
         name = parameter.name or ""
         given = context.get_parameter_source(name) == ParameterSource.COMMANDLINE
+        given &= context.params[name] != ()  # of no words, click 8.2.0 says the same
         if given and name not in allowed:
             shown = parameter.opts[0] if isinstance(parameter, click.Option) else parameter.metavar
             collector.add(f"{shown} does not go with {what}.")
