@@ -9,13 +9,14 @@ import math
 import os
 import zlib
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fedplan.errors import InputError, InputProblem
+from fedplan.errors import Collector, InputError, InputProblem
 from fedplan.tasks.dataset import FeatureArray, IntArray
 
 Bytes = NDArray[np.uint8]
@@ -121,16 +122,12 @@ def read_arrays(folder: Path) -> list[Bytes]:
                 source=str(folder), message=f"holds none of MNIST's files. {_remedy(folder)}"
             )
         )
-    arrays: list[Bytes] = []
-    problems: list[InputProblem] = []
-    for file in FILES:
-        try:
-            arrays.append(read_idx(folder / file.name, file))
-        except InputError as error:
-            problems += error.problems
-    if problems:
-        raise InputError([*problems, InputProblem(message=_remedy(folder))])
-    return arrays
+    collector = Collector()
+    arrays = [collector.attempt(partial(read_idx, folder / file.name, file)) for file in FILES]
+    found = [array for array in arrays if array is not None]
+    if len(found) < len(FILES):
+        collector.add(_remedy(folder))
+    return collector.finished(found)
 
 
 def read_idx(path: Path, file: IdxFile) -> Bytes:

@@ -74,7 +74,12 @@ class NpzFile:
                     self.note(None, "holds one bare array. Save with numpy.savez.")
                     return
                 with zipfile.ZipFile(stream) as archive:
-                    self._read_headers(archive, required, optional, check)
+                    names = archive.namelist()
+                    self._members = {name.removesuffix(".npy"): name for name in names}
+                    there = [key for key in optional if key in self._members]
+                    for key in (*required, *there):
+                        if wrong := self._look_at(archive, key, check):
+                            self.note(key, wrong)
         except FileNotFoundError:
             self.note(None, "does not exist.")
         except _BROKEN:
@@ -100,30 +105,22 @@ class NpzFile:
             raise InputError(self.problems)
         return arrays
 
-    def _read_headers(
-        self,
-        archive: zipfile.ZipFile,
-        required: Sequence[str],
-        optional: Sequence[str],
-        check: Callable[[str, Header], str | None],
-    ) -> None:
-        self._members = {name.removesuffix(".npy"): name for name in archive.namelist()}
-        names = self._members
-        for key in (*required, *(key for key in optional if key in names)):
-            if key not in names:
-                listed = ", ".join(list(names)[:20]) or "none"
-                self.note(key, f"is missing; the file has the arrays: {listed}.")
-                continue
-            try:
-                with archive.open(names[key]) as member:
-                    header = _header(member)
-                wrong = check(key, header)
-            except _BROKEN as error:
-                wrong = f"is damaged or no array ({error}). Save with numpy.savez."
-            if wrong:
-                self.note(key, wrong)
-            else:
-                self.headers[key] = header
+    def _look_at(
+        self, archive: zipfile.ZipFile, key: str, check: Callable[[str, Header], str | None]
+    ) -> str | None:
+        """Keep the header of an array; what is wrong with it instead, where anything is."""
+        if key not in self._members:
+            listed = ", ".join(list(self._members)[:20]) or "none"
+            return f"is missing; the file has the arrays: {listed}."
+        try:
+            with archive.open(self._members[key]) as member:
+                header = _header(member)
+            wrong = check(key, header)
+        except _BROKEN as error:
+            return f"is damaged or no array ({error}). Save with numpy.savez."
+        if not wrong:
+            self.headers[key] = header
+        return wrong
 
 
 def _header(member: IO[bytes]) -> Header:
