@@ -1,10 +1,10 @@
-"""Meters of other libraries, for who has them installed: Zeus and CodeCarbon."""
+"""Energy meters of optional libraries: Zeus and CodeCarbon."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
-from typing import Any
 
 from fedplan.errors import FedplanError
 from fedplan.profiling.meters import Meter
@@ -20,7 +20,10 @@ class ZeusMeter:
     is_measurement = True
 
     def __init__(self) -> None:
-        self._monitor = _made("zeus", "zeus-ml", _monitor)
+        with _needs("zeus", "zeus-ml"):
+            from zeus.monitor import ZeusMonitor
+
+            self._monitor = ZeusMonitor(approx_instant_energy=True)
         self._gpus, self._cpus = len(self._monitor.gpu_indices), len(self._monitor.cpu_indices)
         if not self._gpus + self._cpus:
             raise FedplanError("Zeus finds neither a GPU nor a processor that counts its energy.")
@@ -47,7 +50,13 @@ class CodeCarbonMeter:
     is_measurement = False
 
     def __init__(self) -> None:
-        self._tracker = _made("codecarbon", "codecarbon", _tracker)
+        with _needs("codecarbon", "codecarbon"):
+            from codecarbon import OfflineEmissionsTracker
+
+            self._tracker = OfflineEmissionsTracker(
+                country_iso_code="USA",  # of carbon alone; without one it would look us up
+                output_methods=[], log_level="error", allow_multiple_runs=True,
+            )  # fmt: skip
         self._counted = 0.0
 
     def describe(self) -> str:
@@ -65,27 +74,12 @@ class CodeCarbonMeter:
         return float(JOULES_PER_KWH * (self._counted - before))
 
 
-def _monitor() -> Any:
-    from zeus.monitor import ZeusMonitor
-
-    return ZeusMonitor(approx_instant_energy=True)
-
-
-def _tracker() -> Any:
-    from codecarbon import OfflineEmissionsTracker
-
-    # The country is for carbon alone, which is not asked for here; without one, it looks up where
-    # this is.
-    return OfflineEmissionsTracker(
-        country_iso_code="USA", output_methods=[], log_level="error", allow_multiple_runs=True
-    )
-
-
-def _made(package: str, install: str, make: Callable[[], Any]) -> Any:
+@contextmanager
+def _needs(package: str, install: str) -> Iterator[None]:
     if find_spec(package) is None:
         raise FedplanError(f"{package} is not installed. Type: pip install {install}")
     try:
-        return make()
+        yield
     except Exception as error:  # whatever a driver's own package raises where there is no driver
         raise FedplanError(f"{package} is installed, but cannot be used here: {error!r}") from error
 
