@@ -1,4 +1,4 @@
-"""Figures: each is plain data (`spec`), drawn for print (matplotlib) or for the screen (plotly).
+"""Figures: plain data (`spec`), drawn for print (matplotlib) or for the screen (plotly).
 
 >>> from fedplan import Bound, Fleet, compute_frontier
 >>> from fedplan.figures import frontier_figure_data, save_figure

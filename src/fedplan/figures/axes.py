@@ -33,7 +33,7 @@ def tick_text(value: float) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
-    """What an axis says and shows; `low` and `high` are its ends, in `unit`."""
+    """The label and range of an axis; `low` and `high` are its ends, in `unit`."""
 
     label: str
     unit: Unit
@@ -68,13 +68,13 @@ class Axis:
         return self.side(value) == 0
 
     def shares(self, values: ArrayLike) -> FloatArray:
-        """How far along the axis values in seconds or joules are: 0 at its start, 1 at its end."""
+        """Positions of values in seconds or joules along the axis: 0 at its start, 1 at its end."""
         at = np.append(np.asarray(values, dtype=np.float64), self.ends)
         at = np.log(at) if self.log else at
         return np.asarray((at[:-2] - at[-2]) / (at[-1] - at[-2]))
 
     def kept(self, value: float) -> float:
-        """A value in seconds or joules, moved to the edge if beyond it."""
+        """A value in seconds or joules, moved to the edge if it lies beyond."""
         if self.has(value):
             return value
         inner = _widened(self.low, self.high, -_EDGE, self.log)
@@ -95,9 +95,9 @@ def near(core: Sequence[float], value: float) -> bool:
 
 
 def fit_axis(name: str, unit: Unit, values: Sequence[float], *, log: bool | None = None) -> Axis:
-    """An axis that shows all values (in seconds or joules), logarithmic if they differ much.
+    """An axis that shows all values (in seconds or joules), logarithmic if they span a wide range.
 
-    log : whether to be logarithmic in any case (of values above 0), or never.
+    log : force (for values above 0) or forbid a logarithmic axis.
 
     >>> from fedplan.words import time_unit
     >>> axis = fit_axis("time to target", time_unit(60.0), [60.0, 80.0])
@@ -115,7 +115,7 @@ def fit_axis(name: str, unit: Unit, values: Sequence[float], *, log: bool | None
 
 
 def count_axis(label: str, low: int, high: int) -> Axis:
-    """An axis of whole numbers that ends at `low` and `high`, or around them if they are one.
+    """An axis of whole numbers from `low` to `high`, widened if they are equal.
 
     >>> count_axis("local steps E", 1, 62).log
     True

@@ -205,7 +205,7 @@ def _ratio_axis(intervals: Sequence[FitInterval]) -> Axis:
 def learnt_figure_data(
     histories: Sequence[History], learnt: Learnt, note: str = ""
 ) -> Figure | None:
-    """Data of the figure; None where no loss is common to any trainings.
+    """Data of the figure; None if no two runs have a loss in common.
 
     Each training is drawn at its mean local steps and clients.
     """

@@ -36,7 +36,7 @@ def loss_of(record: RoundRecord) -> float | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Over:
-    """What losses are drawn over: rounds, or the sum of what each round has taken until then."""
+    """The x axis of losses: rounds, or a running sum over them."""
 
     name: str
     each: Callable[[RoundRecord], float] | None = None
@@ -188,7 +188,7 @@ def compared_losses(
 def run_figure_data(
     runs: Sequence[RunRecord], *, name: str, target_loss: float | None = None, note: str = ""
 ) -> Figure:
-    """Data of the run figure; seconds and joules have panels where the runs have any.
+    """Data of the run figure; seconds and joules have panels if the runs have any.
 
     name : what was simulated, for the title.
 

@@ -36,7 +36,7 @@ def plot_plan(
     target_gap: float = 1.0,
     backend: Backend = "plotly",
 ) -> Any:
-    """The plan on the time-energy frontier, and what every other (K, E) costs above it.
+    """The plan on the time-energy frontier, and how much more every other (K, E) costs.
 
     Pass what `make_plan` was given.
 
@@ -70,7 +70,7 @@ def plot_fit(
     *,
     backend: Backend = "plotly",
 ) -> Any:
-    """The pilots with the bound that `estimate_bound` has fitted to them, and its intervals.
+    """The pilots with the bound that `estimate_bound` fitted to them, and its intervals.
 
     >>> from fedplan import Pilot, estimate_bound, plot_fit
     >>> runs = [(3, 30, 40, 70), (20, 20, 60, 98), (20, 45, 40, 66), (3, 70, 30, 62)]
@@ -90,7 +90,7 @@ def plot_convergence(
     target_loss: float | None = None,
     backend: Backend = "plotly",
 ) -> Any:
-    """Loss, and accuracy if there is any, over rounds and seconds: a line for each (K, E).
+    """Loss, and accuracy if there is any, over rounds and seconds: one line per (K, E).
 
     >>> from fedplan import plot_convergence
     >>> from fedplan.core.records import RoundRecord, RunRecord
@@ -106,9 +106,9 @@ def plot_convergence(
 def plot_costs(
     costs: Mapping[tuple[int, int], float], *, title: str = "Sweep", backend: Backend = "plotly"
 ) -> Any:
-    """A heat map of what every (K, E) of a grid costs, against the cheapest.
+    """A heat map of the cost of every (K, E) of a grid, relative to the cheapest.
 
-    costs : infinite where a setting did not reach the target.
+    costs : infinite if a setting did not reach the target.
 
     >>> from fedplan import plot_costs
     >>> plot_costs({(1, 5): 3.0, (1, 9): 2.0}).layout.title.text

@@ -40,9 +40,9 @@ def draw_screen(data: Figure) -> Any:
 
 
 def save_figure(data: Figure, path: str | os.PathLike[str]) -> None:
-    """Draw a figure into a .png, .svg or .html file; a failure leaves an old file as it was.
+    """Draw a figure into a .png, .svg or .html file; a failure leaves an old file unchanged.
 
-    The same data gives the same file. An .html is complete in itself: it works offline.
+    The same data gives the same file. An .html is self-contained: it works offline.
     """
     check_target(path, SUFFIXES)
     suffix = Path(path).suffix.lower()

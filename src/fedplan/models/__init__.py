@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Model(NamedTuple):
-    """A model that study files name: its class here, and what it is."""
+    """A model that study files can name: its class here, and a summary."""
 
     learner: str
     summary: str

@@ -77,9 +77,9 @@ def convolve_pool_tile(
 def convolve_pool_some_tile(
     builder, x, at, row, some, w, taps, biases, out, which, place, step, outs: int
 ):
-    """As `convolve_pool_tile` for one input channel, with only the taps whose bits `some` has.
+    """Like `convolve_pool_tile` for one input channel, with only the taps whose bits `some` has.
 
-    The others must meet none but zeros in all sixteen samples.
+    The others must meet only zeros in all sixteen samples.
     """
     sums = [[Sum(builder) for _ in range(4)] for _ in range(outs)]
     left = cgutils.alloca_once_value(builder, some.value)

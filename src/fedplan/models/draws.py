@@ -20,9 +20,9 @@ scramble: Any = njit(inline="always")(_scramble)
 
 
 def kernel(function: Callable[..., Any]) -> Any:
-    """Compile a function that lets other threads run, and keep it on the disk where there is room.
+    """Compile a function without the interpreter lock, cached on disk if possible.
 
-    A user without a home, of a package that they may not write to, compiles anew in every process.
+    Without a writable home or package folder, every process compiles anew.
     """
     try:
         return njit(nogil=True, cache=True)(function)
@@ -47,7 +47,7 @@ def below(state, limit):
 
 @njit(inline="always")
 def draw_next(deck, j, state):
-    """One of deck[j:], uniformly, moved to deck[j]: draws 0, 1, ... are without replacement."""
+    """A uniform draw from deck[j:], swapped into deck[j]: successive draws do not repeat."""
     r = j + below(state, deck.size - j)
     drawn = deck[r]
     deck[r] = deck[j]
@@ -59,7 +59,7 @@ def draw_next(deck, j, state):
 def draw_batches(seed: int, round_: int, client: int, size: int, batch: int, steps: int):
     """Rows of every step's batch, shape (steps, batch): each uniform, without replacement.
 
-    The compiled models draw the same ones as they go.
+    The compiled models draw the same batches on the fly.
     """
     deck = np.arange(size)
     batches = np.empty((steps, batch), np.int64)

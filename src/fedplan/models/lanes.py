@@ -43,7 +43,7 @@ class _VectorModel(PrimitiveModel):
 
 
 class Index:
-    """A whole number that is known when the kernel runs; sums and products become instructions."""
+    """A whole number known when the kernel runs; sums and products become instructions."""
 
     def __init__(self, builder: Any, value: Any) -> None:
         self._builder = builder
@@ -116,7 +116,7 @@ class Sum:
 
 
 def emits(result: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Make a function of kernels from one that writes its instructions with an LLVM builder.
+    """Make a kernel function from one that writes its instructions with an LLVM builder.
 
     It is handed the builder, then an `Array` for every array, an `Index` for every whole number,
     and floats and vectors as LLVM has them. A parameter annotated `int` is a number that shapes the
@@ -145,7 +145,7 @@ def emits(result: Any) -> Callable[[Callable[..., Any]], Any]:
 
 
 def _taken(parameter: Parameter, kind: Any) -> Any:
-    """The type that an argument of this type is taken as; None where it cannot be."""
+    """The type to which an argument of this type is converted; None if it cannot be."""
     if parameter.annotation == "int":
         return kind if isinstance(kind, types.IntegerLiteral) else None
     if isinstance(kind, types.Integer):

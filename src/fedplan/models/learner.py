@@ -58,14 +58,14 @@ class Learner(Protocol):
         """The training samples, or these rows of them, laid out for `evaluate`."""
 
     def test_samples(self) -> Any | None:
-        """Samples no client trains on, laid out for `evaluate`; None where there are none."""
+        """Samples no client trains on, laid out for `evaluate`; None if there are none."""
 
     def evaluate(self, weights: FloatArray, samples: Any) -> tuple[float, float]:
         """Mean loss and accuracy over these samples."""
 
 
 def stratified_rows(labels: IntArray, count: int) -> IntArray:
-    """About `count` rows spread evenly over each class in turn, every class at least once.
+    """About `count` rows, spread evenly over each class, with at least one of every class.
 
     Evenly over the samples of a class, and so over the clients that hold it.
 
@@ -86,10 +86,10 @@ def check_batch_size(batch_size: int) -> None:
 
 
 class CompiledLearner:
-    """What learners have in common whose rounds are one call of a compiled kernel.
+    """The base of learners whose round is one call of a compiled kernel.
 
-    The kernel gets what `train_round` is given, and the batch size before `halfway`, which has no
-    entries where it is not wanted.
+    The kernel gets the arguments of `train_round`, and the batch size before `halfway`, which is
+    empty if it is not wanted.
     """
 
     _train: Callable[..., None]

@@ -35,7 +35,7 @@ class LeNet5(CompiledLearner):
 
     @property
     def num_parameters(self) -> int:
-        """Weights that the model has, without what fills up rows: 61,706."""
+        """The number of weights of the model, without padding: 61,706."""
         return sum(layer.size for layer in self.unpack(np.zeros(SIZE, dtype=np.float32)))
 
     def initial(self, seed: int) -> FloatArray:
@@ -51,7 +51,7 @@ class LeNet5(CompiledLearner):
 
     @staticmethod
     def unpack(weights: FloatArray) -> tuple[FloatArray, ...]:
-        """Weights and bias of each of the five layers, in turn, as views of the flat array."""
+        """Weights and bias of each of the five layers in order, as views of the flat array."""
         first, second = layout.CHANNELS_1, layout.CHANNELS_2
         ends = [layout.BIASES_1, layout.TAPS_2, layout.BIASES_2, layout.BIASES_2 + second]
         taps_1, biases_1, taps_2, biases_2, _ = np.split(weights, ends)

@@ -39,29 +39,29 @@ EVALUATED = 512  # samples that are evaluated at a time
 
 
 class TorchLearner:
-    """A torch module that classifies, bound to one dataset a client, trained by plain SGD.
+    """A torch module that classifies, bound to one dataset per client, trained by plain SGD.
 
-    build_module : returns a new module each time it is called, such as its class; its initial
+    build_module : returns a new module on each call, such as its class; its initial
         weights are those it has after `torch.manual_seed(seed)`.
-    clients : a map-style dataset of pairs (x, label) a client; every sample is read once, here, so
-        a random transform is applied once and for all.
+    clients : one map-style dataset of pairs (x, label) per client; every sample is read once, so
+        a random transform is applied only once.
     test : a dataset no client trains on.
     loss : of scores, shape (samples, classes), and labels, shape (samples,): their mean.
     batch_size : samples of a step; a client with fewer takes all of them.
 
-    It runs operation by operation, on the CPU, one torch thread a run: slower than a model with a
-    kernel of its own, such as `Logistic`, and the smaller the model, the more so. Batches are those
+    It runs operation by operation, on the CPU, one torch thread per run: slower than a model with a
+    kernel of its own, such as `Logistic`, especially if it is small. Batches are those
     that `Logistic` draws for the same seed.
 
     Weights are the parameters and, averaged like them, the floating-point buffers of the
     `state_dict`, such as the running statistics of batch normalisation. All other buffers, such as
     its count of batches, start every local run from the values that `torch.manual_seed(0);
-    build_module()` gives them. Whatever else a module remembers from batch to batch, and random
-    numbers that are not torch's, are out of sight.
+    build_module()` gives them. Anything else a module remembers from batch to batch, and random
+    numbers that are not torch's, are not handled.
 
     Dropout and the like draw by (seed, round, client) too; whether a module draws at all is found
-    by trying it on one batch. Recomputing such a module's activations in the backward pass
-    (`torch.utils.checkpoint`) would draw anew: do without.
+    out by trying it on one batch. Recomputing such a module's activations in the backward pass
+    (`torch.utils.checkpoint`) would draw again: do without.
 
     >>> from fedplan.tasks import synthetic
     >>> data = synthetic(1, 1, num_clients=5)
@@ -112,7 +112,7 @@ class TorchLearner:
         loss: Loss = nn.functional.cross_entropy,
         batch_size: int = BATCH,
     ) -> TorchLearner:
-        """The module on fedplan's own data; images (height, width) get an axis for the channel."""
+        """The module on fedplan's own data; images (height, width) get a channel axis."""
         shape = data.image_shape or (data.num_features,)
         if len(shape) == 2:
             shape = (1, *shape)

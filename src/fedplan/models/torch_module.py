@@ -24,10 +24,10 @@ _global_draws = Lock()  # held while torch's one global generator is borrowed
 
 
 class FlatModule:
-    """A module, the trainable parts of which are one vector: parameters, then averaged buffers.
+    """A module whose trainable parts are one vector: parameters, then averaged buffers.
 
     Parameters are views of `_parameters` and their gradients views of `_gradient`, so that a step
-    is one addition. Buffers are looked up anew each time: a module may replace them as it runs.
+    is one addition. Buffers are looked up every time: a module may replace them as it runs.
     """
 
     def __init__(self, module: nn.Module) -> None:
@@ -56,7 +56,7 @@ class FlatModule:
         )
 
     def load(self, weights: FloatArray, *, training: bool) -> None:
-        """Start from these weights, and from the first values of every other buffer."""
+        """Start from these weights, and from the initial values of every other buffer."""
         self.module.train(training)
         count = len(self._parameters)
         self._parameters.numpy()[:] = weights[:count]
@@ -77,9 +77,9 @@ class FlatModule:
 
 
 class KeyedDraws(TorchDispatchMode):
-    """Within it, what this thread's modules draw at random depends on the key alone.
+    """A context in which the random draws of this thread's modules depend on the key alone.
 
-    torch's dropout knows only the one generator of the process, which threads would share. A
+    torch's dropout uses the one generator of the process, which threads would share. A
     dispatch mode belongs to a thread and sees every operation: those that draw get our generator.
     """
 
@@ -125,7 +125,7 @@ def _borrowed_generator() -> Iterator[torch.Generator]:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Run torch's operations on the calling thread alone, then give its threads back.
+    """Run torch's operations on the calling thread alone, then restore its threads.
 
     torch keeps the number per thread; a thread that is new to torch starts from the number set
     last. One that starts in here therefore has one thread too.
@@ -151,7 +151,7 @@ def _averaged_buffers(module: nn.Module) -> dict[str, torch.Tensor]:
 
 
 def check_module(build_module: BuildModule) -> None:
-    """Refuse a module that cannot be one vector of float32, or is not built anew each time."""
+    """Refuse a module that cannot be one float32 vector, or is not new on each call."""
     if isinstance(build_module, nn.Module):
         raise InputError(
             "build_module must be a function that returns a new module, but is a module. "

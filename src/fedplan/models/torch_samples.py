@@ -37,7 +37,7 @@ class Samples:
 
 
 class _DatasetError(Exception):
-    """The rule that a dataset breaks, by which many count as one problem, and how it does."""
+    """A rule that a dataset breaks, by which problems are grouped, and how it breaks it."""
 
     def __init__(self, rule: str, how: str) -> None:
         super().__init__(f"{rule}, {how}")
@@ -49,7 +49,7 @@ def read_samples(
 ) -> tuple[list[Samples], Samples | None]:
     """Each client's samples, and the test samples, all of one shape.
 
-    Fractions become float32; whole numbers, such as tokens, stay as they are.
+    Floating-point samples become float32; integers, such as tokens, are unchanged.
     """
     named = [(f"client {k}", dataset) for k, dataset in enumerate(clients)]
     if not named:
@@ -109,7 +109,7 @@ def _read(dataset: Dataset) -> Samples:
 
 
 def _stack(dataset: Dataset) -> tuple[torch.Tensor, torch.Tensor]:
-    """One sample after the other, as any dataset gives them."""
+    """Stack the samples one by one, for any kind of dataset."""
     xs, ys = [], []
     for index in range(len(dataset)):
         pair = dataset[index]

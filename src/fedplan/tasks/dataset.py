@@ -27,8 +27,8 @@ class FederatedData:
     starts : int64 row offsets, shape (num_clients + 1,); client k holds rows
         starts[k] to starts[k + 1], at least one.
     test_x, test_y : samples no client trains on, or None.
-    image_shape : shape of one sample, such as (28, 28), where it is an image.
-    name : what reports call the data.
+    image_shape : shape of one sample, such as (28, 28), if it is an image.
+    name : of the data, for reports.
 
     An array of the right type is kept as it is, not copied: leave it unchanged afterwards.
 

@@ -25,9 +25,9 @@ def read_data(
     """Read federated data from a `.npz` file or a folder of them.
 
     A file has arrays `x` (samples first; more than two axes are taken for images and flattened),
-    `y` (integer labels from 0) and `client` (an integer or a text a sample), and may have
-    `test_x` and `test_y`. Clients stand in sorted order, samples in the order of the file.
-    A folder has one file a client, with `x` and `y`; clients stand in the order of the file
+    `y` (integer labels from 0) and `client` (an integer or a text per sample), and may have
+    `test_x` and `test_y`. Clients are sorted, samples are in the order of the file.
+    A folder has one file per client, with `x` and `y`; clients are in the order of the file
     names, so number them 01, 02, ... `num_classes` is the largest label + 1 unless given.
 
     Nothing in a file is ever executed: arrays of Python objects are refused.

@@ -70,7 +70,7 @@ FILES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Digits:
-    """Handwritten digits, not yet shared out: training and test images with their labels.
+    """Handwritten digits, not yet partitioned: training and test images with their labels.
 
     x, test_x : float32 pixels from 0 (paper) to 1 (ink), shape (images, 784).
     y, test_y : int64 digits 0 to 9, shape (images,).
@@ -89,7 +89,7 @@ class Digits:
 def load_mnist(folder: str | os.PathLike[str] | None = None) -> Digits:
     """Read and check MNIST from a folder with its four .gz files.
 
-    Without a folder it looks in $FEDPLAN_DATA/mnist, $FEDPLAN_DATA, then the user's cache
+    Without a folder it searches $FEDPLAN_DATA/mnist, $FEDPLAN_DATA, then the user's cache
     (`default_folder()`). `fetch_mnist` downloads the files; `mnist_mini` needs none.
 
     >>> load_mnist("no/such/folder")
@@ -114,7 +114,7 @@ def default_folder() -> Path:
 def read_arrays(folder: Path) -> list[Bytes]:
     """Training images, training labels, test images and test labels, as stored.
 
-    Every file that is missing, cut short or altered is named in one InputError.
+    One InputError names every file that is missing, truncated or altered.
     """
     if not any((folder / file.name).exists() for file in FILES):
         raise InputError(

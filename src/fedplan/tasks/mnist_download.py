@@ -35,7 +35,7 @@ def fetch_mnist(
 
     folder : where the files go; unless given, where `load_mnist` finds some of them, or else the
         user's cache.
-    mirrors : addresses to put a file's name behind; each attempt tries them in order.
+    mirrors : base addresses of the files; each attempt tries them in order.
     progress : called as progress(bytes_done, bytes_total), over all files.
 
     A file takes its place only when complete and with the right SHA-256. If that cannot be had, a

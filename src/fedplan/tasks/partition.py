@@ -19,7 +19,7 @@ MAX_CONCENTRATION = 1e6  # already an equal split to three digits
 
 
 def iid(num_samples: int, num_clients: int, seed: int = 0) -> Assignment:
-    """Deal shuffled samples out evenly; sizes differ by at most one.
+    """Deal out shuffled samples evenly; sizes differ by at most one.
 
     >>> [len(samples) for samples in iid(10, 3)]
     [4, 3, 3]
@@ -29,7 +29,7 @@ def iid(num_samples: int, num_clients: int, seed: int = 0) -> Assignment:
 
 
 def by_sizes(num_samples: int, sizes: Sequence[int] | IntArray, seed: int = 0) -> Assignment:
-    """Deal shuffled samples out so that client k gets sizes[k]; what is left over stays unused.
+    """Deal out shuffled samples so that client k gets sizes[k]; the rest stays unused.
 
     >>> [len(samples) for samples in by_sizes(10, [5, 1, 2])]
     [5, 1, 2]
@@ -56,7 +56,7 @@ def power_law_sizes(
     """Draw client sizes with a power-law tail that add up to num_samples exactly.
 
     Every client has `min_size`; the rest is shared in proportion to Pareto draws with
-    P(size > s) ~ s^-exponent, so a smaller exponent makes fewer clients hold more.
+    P(size > s) ~ s^-exponent, so with a smaller exponent fewer clients hold more of the data.
 
     >>> sizes = power_law_sizes(100, 6000, min_size=10, seed=1)
     >>> int(sizes.sum()), bool(sizes.min() >= 10)
@@ -72,8 +72,8 @@ def power_law_sizes(
 def dirichlet(y: ArrayLike, num_clients: int, concentration: float, seed: int = 0) -> Assignment:
     """Split each label over the clients by proportions drawn from Dirichlet(concentration).
 
-    Near 0 a label sits on one client; a large value is an equal split. All samples are dealt
-    out. A client left with none takes one from the client that holds most.
+    Near 0 each label is on one client; a large value gives an equal split. All samples are dealt
+    out. A client left without any takes one from the client that holds most.
 
     >>> split = dirichlet([0, 0, 0, 1, 1, 1], num_clients=3, concentration=0.5, seed=4)
     >>> sum(len(samples) for samples in split), min(len(samples) for samples in split)

@@ -29,7 +29,7 @@ def synthetic(
 
     One `numpy.random.RandomState(seed)` draws, in this order:
 
-    1. n_k = int(lognormal(4, 2)) + 50 samples for every client; nothing where `sizes` is given;
+    1. n_k = int(lognormal(4, 2)) + 50 samples for every client; nothing if `sizes` is given;
     2. u_k ~ N(0, sd alpha) for every client: the mean of both W_k and b_k;
     3. B_k ~ N(0, sd beta) for every client;
     4. v_k ~ N(B_k, 1) for every client, shape (num_features,);

@@ -19,7 +19,7 @@ def two_labels_balanced(
 ) -> Assignment:
     """Give every client the same number of samples, of exactly two labels (Setup 1).
 
-    Every label sits on equally many clients, and a client has half of its samples from each of
+    Every label is on equally many clients, and a client has half of its samples from each of
     its two labels, as far as there are enough samples of every label; where there are not, the
     halves bend until no label is overdrawn. Which labels meet on a client, and who gets
     which sample, is drawn.
