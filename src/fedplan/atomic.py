@@ -20,11 +20,11 @@ _DRAFT = re.compile(r"\.fedplan-([0-9a-f]{8})-(\d+)-[0-9a-f]{16}\.tmp")
 
 @contextmanager
 def draft_of(path: str | os.PathLike[str], suffixes: Sequence[str] | None = None) -> Iterator[Path]:
-    """A path to write to; once the block ends well it takes the target's place, else it goes.
+    """A path to write to; it replaces the target if the block succeeds, and is removed otherwise.
 
-    Drafts of processes that were killed are removed from the folder first.
+    Drafts of killed processes are removed from the folder first.
 
-    suffixes : what the file may end in; where given, a disk that fails is an InputError.
+    suffixes : allowed file endings; if given, a disk error is an InputError.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -55,7 +55,7 @@ def _machine() -> str:
 
 
 def _remove_leftovers(folder: Path) -> None:
-    """Remove the drafts of processes of this machine that are no more."""
+    """Remove the drafts of processes of this machine that have ended."""
     for path in folder.iterdir():
         draft = _DRAFT.fullmatch(path.name)
         if draft and draft[1] == _machine() and not _is_running(int(draft[2])):
@@ -76,7 +76,7 @@ def _is_running(pid: int) -> bool:
 
 
 def check_target(path: str | os.PathLike[str], suffixes: Sequence[str]) -> None:
-    """Refuse a path that cannot be written to, or ends otherwise, as far as that shows beforehand.
+    """Refuse a path with another ending, or one that is known to be unwritable in advance.
 
     >>> check_target("no/such/folder/runs.csv", (".csv", ".json"))
     Traceback (most recent call last):
@@ -97,7 +97,7 @@ def check_target(path: str | os.PathLike[str], suffixes: Sequence[str]) -> None:
 
 
 def unwritable(path: str | os.PathLike[str], suffixes: Sequence[str], reason: str) -> InputError:
-    """The error of a file that cannot be written, with what to give instead."""
+    """The error of a file that cannot be written, with advice."""
     remedy = f"Give the path of a {_either(suffixes)} file in a folder you can write to."
     return InputError(InputProblem(source=str(path), message=f"{reason}. {remedy}"))
 

@@ -34,7 +34,7 @@ class Kind(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Upload(os.PathLike[str]):
-    """A file that is not on the disk: its name, for errors, and its content."""
+    """A file that is not on disk: its name, for errors, and its content."""
 
     name: str
     content: bytes
@@ -55,7 +55,7 @@ def read_blocks(
     parse: Callable[[Cells, list[int]], tuple[Part, list[InputProblem]]],
     parse_plain: Callable[[list[str], list[str]], Part | None] = lambda _names, _lines: None,
 ) -> list[Part]:
-    """Parse a file block by block; `parse_plain` is a fast first try, `parse` has the last word."""
+    """Parse a file block by block, first with the fast `parse_plain`, then with `parse`."""
     parts: list[Part] = []
     problems: list[InputProblem] = []
     try:
@@ -175,7 +175,7 @@ def _is_plain(block: str, lines: list[str]) -> bool:
 
 
 def not_text(text: str) -> str:
-    """Say what keeps this from being text; nothing where it is."""
+    """Why this is not text; empty if it is."""
     try:
         text.encode()
         if "\0" not in text:
@@ -187,7 +187,7 @@ def not_text(text: str) -> str:
 
 
 def _fields(line: str) -> list[str] | str:
-    """Split a line into its cells; where that cannot be done, say why."""
+    """Split a line into its cells, or say why that is impossible."""
     if len(line) > _LONGEST_LINE:
         return f"must have at most {_LONGEST_LINE:,} characters: this is not a row of a table."
     if fault := not_text(line):
@@ -225,7 +225,7 @@ def _split(
 
 
 def number(cell: str) -> float:
-    """Read a decimal number; NaN where there is none."""
+    """Read a decimal number; NaN if there is none."""
     try:
         # Python alone takes 1_000 and the digits of every script; no other reader of CSV does.
         return float(cell) if cell.isascii() and "_" not in cell else math.nan
@@ -234,7 +234,7 @@ def number(cell: str) -> float:
 
 
 def shielded(text: str) -> str:
-    """A text as a cell that no spreadsheet takes for a formula; `unshielded` has it back.
+    """A text as a cell that no spreadsheet takes for a formula; `unshielded` reverses it.
 
     >>> shielded("=cmd()"), shielded("'=cmd()"), shielded("phone 3"), unshielded("'=cmd()")
     ("'=cmd()", "''=cmd()", 'phone 3', '=cmd()')
@@ -249,7 +249,7 @@ def unshielded(cell: str) -> str:
 
 
 def comma_remedy(cell: str) -> str:
-    """What to say of a cell that is a number but for a comma in it.
+    """The advice for a cell that would be a number without its comma.
 
     >>> comma_remedy("0,15"), comma_remedy("a,b")
     (' Write decimals with a point, and thousands without a comma.', '')

@@ -27,7 +27,7 @@ SMALLEST, LARGEST = 1e-40, 1e40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputProblem:
-    """One thing wrong with the input, and where it stands.
+    """One problem of the input, and its position.
 
     >>> where = {"source": "fleet.csv", "line": 7, "column": "count"}
     >>> str(InputProblem(message="must be > 0, but got 0.", **where))
@@ -50,13 +50,13 @@ class InputProblem:
 
 
 class FedplanError(Exception):
-    """Base of every error fedplan raises on purpose."""
+    """Base class of every error that fedplan raises deliberately."""
 
     exit_code = 1
 
 
 class InputError(FedplanError, ValueError):
-    """Wrong input; `problems` lists everything found, not only the first."""
+    """Wrong input; `problems` lists all that were found, not only the first."""
 
     exit_code = 2
 
@@ -77,7 +77,7 @@ def refuse(problems: Iterable[str | InputProblem]) -> None:
 
 
 def unmet(rules: Mapping[str, bool], **values: object) -> list[str]:
-    """A message for every rule that does not hold, with those of the values that it names.
+    """A message for every rule that does not hold, with the values that it names.
 
     >>> unmet({"every >= 1": False, "subset >= 1": True}, every=0, subset=5)
     ['`every >= 1` must hold, but got every=0.']
@@ -97,7 +97,7 @@ def require(rules: Mapping[str, bool], **values: object) -> None:
 
 
 def amount_problems(*, or_zero: bool = False, **values: float) -> list[str]:
-    """What is wrong with numbers that users state; `or_zero` where these may be 0.
+    """Problems of numbers given by users; `or_zero` names those that may be 0.
 
     >>> amount_problems(target_gap=5e-324, ratio=-1.0)
     ['`1e-40 <= target_gap <= 1e+40` must hold, but got target_gap=5e-324.',
@@ -113,7 +113,7 @@ def amount_problems(*, or_zero: bool = False, **values: float) -> list[str]:
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
-    """A hint at the nearest known word, if one is near.
+    """A hint at the closest known word, if any is close.
 
     >>> suggestion("num_client", ["num-clients", "rounds"]), suggestion("x", ["rounds"])
     (' Did you mean num-clients?', '')
@@ -155,7 +155,7 @@ def wrong_value(name: str, details: Mapping[str, Any]) -> str:
 
 
 class Collector:
-    """Runs parts of a request and gathers what is wrong with each, so that all is said at once."""
+    """Runs the parts of a request and collects their problems, to report all at once."""
 
     def __init__(self) -> None:
         self._problems: list[InputProblem] = []
@@ -177,7 +177,7 @@ class Collector:
         refuse(self._problems)
 
     def finished(self, value: T | None) -> T:
-        """Raise everything noted, if anything was; else the part, which is there then."""
+        """Raise all collected problems, if any; otherwise return the part."""
         self.finish()
         if value is None:
             raise AssertionError("a missing part is always a noted problem")
@@ -185,7 +185,7 @@ class Collector:
 
 
 class MissingExtraError(FedplanError, ImportError):
-    """An optional package is missing; the message has the line to type.
+    """An optional package is missing; the message has the command that installs it.
 
     >>> print(MissingExtraError("TorchLearner", "torch"))
     TorchLearner needs the package torch, which is not installed.

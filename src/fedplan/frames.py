@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def make_frame(columns: Mapping[str, Sequence[Any]]) -> Any:
-    """A data frame of these columns: of polars where that is installed, else of pandas.
+    """A data frame of these columns: of polars if installed, else of pandas.
 
     >>> make_frame({"clients_per_round": [1, 2], "cost": [9.5, None]}).shape
     (2, 2)
@@ -26,7 +26,7 @@ def make_frame(columns: Mapping[str, Sequence[Any]]) -> Any:
 
 
 def check_parquet() -> None:
-    """Refuse to write Parquet where polars is missing."""
+    """Refuse to write Parquet without polars."""
     if not _is_installed("polars"):
         raise MissingExtraError("Export to Parquet", "frames", package="polars")
 

@@ -13,7 +13,7 @@ def lazy_names(
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """`__getattr__`, `__dir__` and `__all__` of a package.
 
-    homes : the modules below it, each with the public names it holds, apart by spaces.
+    homes : the modules below it, each with its public names, separated by spaces.
     """
     home_of = {name: home for home, names in homes.items() for name in names.split()}
     names = sorted(home_of)

@@ -13,7 +13,7 @@ class Markup(str):
 
 
 def tag(name: str, *content: str | Iterable[str], **attributes: str | None) -> Markup:
-    """An element; `class_` is its class, `data_x` its data-x, and None leaves an attribute out.
+    """An element; `class_` is its class, `data_x` its data-x, and None omits an attribute.
 
     >>> tag("p", "a < b & ", tag("b", "c"), class_="note")
     '<p class="note">a &lt; b &amp; <b>c</b></p>'

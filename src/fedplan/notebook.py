@@ -22,7 +22,7 @@ _STYLE = (
 
 
 class Shown:
-    """Something that shows itself as a few facts, in a line or a table; subclasses say which."""
+    """A result shown as a few facts, in a line or a table; subclasses choose them."""
 
     __slots__ = ()
 
@@ -38,7 +38,7 @@ class Shown:
 
 
 class Rows(list[Row]):
-    """A list of equal dataclasses that is also a table.
+    """A list of dataclasses of one type that is also a table.
 
     >>> from fedplan import Bound, Fleet, compute_frontier
     >>> fleet = Fleet(step_time_s=[0.1, 0.11, 0.12], comm_time_s=1.0, comm_energy_j=[2.0, 3.0, 1.0])
@@ -58,7 +58,7 @@ class Rows(list[Row]):
         return tuple(field.name for field in fields(self.kind))  # type: ignore[arg-type]
 
     def to_frame(self) -> Any:
-        """A data frame, a row an item: of polars where that is installed, else of pandas."""
+        """A data frame with one row per item: of polars if installed, else of pandas."""
         return make_frame({name: [getattr(row, name) for row in self] for name in self._columns})
 
     def __repr__(self) -> str:

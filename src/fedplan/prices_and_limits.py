@@ -6,14 +6,14 @@ from typing import NamedTuple
 
 
 class Price(NamedTuple):
-    """A number from 0 on: what `Prices` calls it, and what it means."""
+    """A number >= 0: its name in `Prices`, and its meaning."""
 
     field: str
     text: str
 
 
 class Limit(NamedTuple):
-    """A number above 0 of this kind, of the name that `Constraints` has for it."""
+    """A number > 0 of this kind, with its name in `Constraints`."""
 
     kind: type[float] | type[int]
     text: str

@@ -71,7 +71,7 @@ def read_fleet(path: str | os.PathLike[str]) -> Fleet:
 def read_pilots(path: str | os.PathLike[str], *, num_clients: int | None = None) -> list[Pilot]:
     """Read a pilots.csv; InputError carries every problem of the file, with line and column.
 
-    num_clients : where it is given, what an estimate for so many clients needs is checked too: at
+    num_clients : if given, also check what an estimate for this many clients needs: at
         least two pilots, none of them with more clients.
     """
     rows: _PilotRows = {}
@@ -94,9 +94,9 @@ def read_pilots(path: str | os.PathLike[str], *, num_clients: int | None = None)
 
 
 def read_histories(paths: Sequence[str | os.PathLike[str]]) -> list[History]:
-    """Read trainings made elsewhere, any number in each file; every problem of all is raised.
+    """Read runs made elsewhere, any number per file; all problems are raised together.
 
-    Learning rates become multiples of their mean over the first rounds of all.
+    Learning rates become multiples of their mean over the first rounds of all runs.
     """
     collector = Collector()
     rows: list[dict[str, FloatArray]] = []
@@ -183,7 +183,7 @@ def _wanted_of_run(name: str, value: float, *, blank: bool, begins: bool) -> str
 
 
 def write_fleet(path: str | os.PathLike[str], fleet: Fleet) -> None:
-    """Write a fleet.csv that reads back as the same fleet; a failure leaves the old file alone."""
+    """Write a fleet.csv that reads back as the same fleet; a failure leaves the old file unchanged."""
     if fleet.device is not None:
         wrong = [name for name in fleet.device if not _is_storable(name)]
         if wrong:

@@ -16,7 +16,7 @@ _DIGITS = 12  # of a fingerprint: as many as tell it from others
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """A unit to show a quantity in, and how many seconds or joules it is."""
+    """A unit to show a quantity in, and its size in seconds or joules."""
 
     name: str
     size: float
@@ -68,7 +68,7 @@ def number(value: float) -> str:
 
 
 def amount(value: float) -> str:
-    """A number by itself: four digits, or all before the point.
+    """A number by itself: four digits, or all before the decimal point.
 
     >>> amount(0.123456), amount(58240.09), amount(float("inf"))
     ('0.1235', '58,240', 'inf')
@@ -149,7 +149,7 @@ def totals(time_s: float, energy_j: float) -> str:
 
 
 def with_error(value: float, error: float) -> str:
-    """A number and what it may be off by, where that is known.
+    """A number and its error, if known.
 
     >>> with_error(337.0, 6.015), with_error(4.0, math.nan)
     ('337 ± 6.015', '4')
@@ -171,7 +171,7 @@ def expected(
     ends: tuple[float, float] | None,
     form: Callable[[Any], str] = whole,
 ) -> str:
-    """A number that is expected, of rounds by default, and between which two it is.
+    """An expected number, of rounds by default, and its interval.
 
     >>> expected(14.2, (12.0, math.inf)), expected(14.2, None), expected(3.5, (2.0, 5.0), in_words)
     ('14 (12 to never)', '14', '3.5 (2 to 5)')
@@ -191,7 +191,7 @@ def ratio_label(ratio: float) -> str:
 
 
 def extra(ratio: float) -> str:
-    """A cost ratio in words short enough for a legend.
+    """A cost ratio in words, short enough for a legend.
 
     >>> extra(1.262), extra(0.97), extra(1.0), extra(12.43)
     ('+26%', '-3%', 'same cost', '12x the cost')
@@ -205,7 +205,7 @@ def extra(ratio: float) -> str:
 
 
 def difference(ratio: float) -> str:
-    """A cost against the plan's, where there is room for a digit more.
+    """A cost relative to the plan's, with one more digit.
 
     >>> difference(1.262), difference(5.6), difference(12.0), difference(1.0)
     ('+26.2%', '5.6 x', '12 x', 'same')
@@ -227,7 +227,7 @@ def share(value: float) -> str:
 
 
 def short(fingerprint: str) -> str:
-    """As much of a fingerprint as tells it from others."""
+    """Enough of a fingerprint to identify it."""
     return fingerprint[:_DIGITS]
 
 
@@ -270,7 +270,7 @@ _FORMS: dict[str, Callable[[Any], str]] = {
 
 
 def in_words(value: Any, name: str = "") -> str:
-    """A value of a result; its name says what kind it is.
+    """A value of a result as text; its name determines its kind.
 
     >>> in_words(75.0, "time_s"), in_words(1200), in_words(None), in_words(["plan", "training"])
     ('75 s', '1,200', '-', 'plan, training')
@@ -290,11 +290,11 @@ def in_words(value: Any, name: str = "") -> str:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Texts below headings, as a terminal, a page and Markdown show them.
+    """Texts below headings, for a terminal, a page and Markdown.
 
-    left : headings of the columns that a terminal does not set to the right.
+    left : headings of the columns that a terminal aligns to the left.
     whole : headings of columns whose cells stay on one line there.
-    note : what is said of rows that are left out.
+    note : about rows that are left out.
     plain : whether a page has no need to scroll it, for it is never wider than the page.
     """
 
@@ -318,8 +318,8 @@ def table_of(
 ) -> Table:
     """A table with one row per item, a mapping or an object: numbers to the right, names left.
 
-    columns : by their headings, what a value is called in an item, or what makes it of an item.
-    most, rest : rows at most, and what is said of the number that is left out.
+    columns : by heading, the name of a value in an item, or a function of the item.
+    most, rest : most rows, and the note on the number left out.
 
     >>> table_of([{"time_s": 75.0}], {"time": "time_s", "twice": lambda item: 2 * item["time_s"]})
     Table(head=('time', 'twice'), rows=[['75 s', '150']], title='', left=set(), ...)
