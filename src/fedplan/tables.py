@@ -183,7 +183,7 @@ def _wanted_of_run(name: str, value: float, *, blank: bool, begins: bool) -> str
 
 
 def write_fleet(path: str | os.PathLike[str], fleet: Fleet) -> None:
-    """Write a fleet.csv that reads back as the same fleet; a failure leaves the old file unchanged."""
+    """Write a fleet.csv that reads back as the same fleet; on failure an old file is kept."""
     if fleet.device is not None:
         wrong = [name for name in fleet.device if not _is_storable(name)]
         if wrong:
