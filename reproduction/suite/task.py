@@ -33,7 +33,7 @@ class Task:
     heavy_seeds : seeds with more than half of the clients, which leave little to chance where runs
         begin with the same weights.
     runs : the task whose file has the trainings; its own unless given.
-    grid : a setup of `grid.py`, whose committed runs are used.
+    grid : a setup whose committed runs of `fedplan sweep` are used.
     subset : samples that a loss far from the target is measured on; None for all.
     """
 

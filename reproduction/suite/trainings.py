@@ -18,7 +18,6 @@ from statistics import fmean
 from threading import Lock
 
 import numpy as np
-from grid import read_rounds, results_path
 
 from fedplan import Fleet, uniform
 from fedplan.core.fleet import FloatArray
@@ -29,6 +28,7 @@ from fedplan.participation.draws import present
 from fedplan.simulation import Clock, Evaluation, Simulator
 from suite.task import Task
 
+SWEEPS = Path(__file__).parents[1] / "results"
 NEVER = 0  # rounds, in a file: not within the rounds allowed
 SMOOTH = 10  # rounds whose single models' losses are averaged
 LONGEST, AT_LEAST = 4, 150  # a run ends after so many times the rounds of all clients, or so many
@@ -69,16 +69,19 @@ class Trainings:
         self._lock = Lock()
         self._done: dict[Key, Reached] = {}
         if task.grid:
-            for job, rounds in read_rounds(results_path(task.grid, [])).items():
-                found = Reached(rounds=rounds, smooth_rounds=NEVER)
-                self._done[_key(job.setting, job.seed)] = found
-        if self._path.exists():
-            with self._path.open(encoding="utf-8", newline="") as file:
-                for row in csv.DictReader(file):
-                    key = row["law"], int(row["local_steps"]), int(row["seed"])
-                    self._done[key] = Reached(
-                        rounds=int(row["rounds"]), smooth_rounds=int(row["smooth_rounds"])
-                    )
+            self._read(SWEEPS / f"grid-{task.grid}.csv")
+        self._read(self._path)
+
+    def _read(self, path: Path) -> None:
+        """The runs of a file, of trainings or of `fedplan sweep`."""
+        if not path.exists():
+            return
+        with path.open(encoding="utf-8", newline="") as file:
+            for row in csv.DictReader(file):
+                law = row.get("law") or row["clients_per_round"]
+                self._done[law, int(row["local_steps"]), int(row["seed"])] = Reached(
+                    rounds=int(row["rounds"]), smooth_rounds=int(row.get("smooth_rounds", NEVER))
+                )
 
     @cached_property
     def learner(self) -> Learner:
