@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,6 @@ from fedplan.words import Table, seconds
 if TYPE_CHECKING:
     from fedplan_reproduction.reproduce import Reproduction
     from fedplan_reproduction.table1 import Cell
-    from fedplan_reproduction.weights import Priced
 
 _SETUPS = ("setup1", "setup2", "setup3")
 
@@ -149,19 +149,6 @@ def _cell_json(cell: Cell) -> dict[str, Any]:
     }
 
 
-def _priced_json(one: Priced) -> dict[str, Any]:
-    return {
-        "energy_weight": one.energy_weight,
-        "method": one.method,
-        "clients_per_round": one.clients_per_round,
-        "local_steps": one.local_steps,
-        "cost": one.cost,
-        "relative_cost": one.relative_cost,
-        "time_s": one.time_s,
-        "energy_j": one.energy_j,
-    }
-
-
 def _as_json(made: Reproduction, folder: Path) -> dict[str, Any]:
     from fedplan_reproduction.page import best_time, cautions, summary
 
@@ -189,50 +176,21 @@ def _as_json(made: Reproduction, folder: Path) -> dict[str, Any]:
             "local_steps": best.local_steps,
             "time_s": best.cost,
         },
-        "plans": [_priced_json(one) for one in made.priced],
-        "checks": [
-            {
-                "source": one.source,
-                "statement": one.statement,
-                "verdict": one.verdict,
-                "numbers": one.numbers,
-            }
-            for one in made.checks
-        ],
+        "plans": [asdict(one) for one in made.priced],
+        "checks": [asdict(one) for one in made.checks],
         "cautions": cautions(made),
         "summary": summary(made),
     }
 
 
 def _print(made: Reproduction, folder: Path) -> None:
-    from fedplan_reproduction.page import cautions, summary
+    from fedplan_reproduction.page import cautions, rounds_of, summary
 
     blocks: list[str | Table] = []
     if made.table1:
-        blocks.append(_rounds_table(made))
+        blocks.append(Table(*rounds_of(made), title=f"{made.prepared.setup}: rounds"))
     blocks += [
         "\n".join(f"- {line}" for line in [*cautions(made), *summary(made)]),
         f"Seeds: {len(made.prepared.seeds)}; {seconds(made.took_s)}: {folder / 'README.md'}",
     ]
     print_blocks(blocks)
-
-
-def _rounds_table(made: Reproduction) -> Table:
-    def published(cell: Cell) -> str:
-        return "-" if cell.published is None else f"{cell.published:g}"
-
-    first = made.table1[0]
-    upper, lower = f"{first.upper.loss:g}", f"{first.lower.loss:g}"
-    head = ("K, E", f"paper: {upper}", "ours", f"paper: {lower}", "ours", "reproduces")
-    rows = [
-        (
-            f"{row.clients_per_round}, {row.local_steps}",
-            published(row.upper),
-            str(row.upper),
-            published(row.lower),
-            str(row.lower),
-            {True: "yes", False: "no", None: "-"}[row.is_close],
-        )
-        for row in made.table1
-    ]
-    return Table(head, rows, title=f"{made.prepared.setup}: rounds")

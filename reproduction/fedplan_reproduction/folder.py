@@ -75,7 +75,7 @@ def draw(folder: Path, setup: str) -> Path:
     caption = FIGURES[setup]
     runs = [run.summary for run in read_rows(folder / "runs.csv", TrainedRun)]
     priced = read_rows(folder / "plans.csv", Priced)
-    title = f"Figure {caption.number} of the paper, measured ({setup})"
+    title = f"Figure {caption.number} of the paper, measured (Setup {setup[-1]})"
     note = (
         f"To the loss {heading.target_loss:g}; mean over the seeds ({heading.seeds}); bands are "
         "standard deviations, bars standard errors. fedplan with every round, the paper without "

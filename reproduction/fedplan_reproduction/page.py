@@ -27,7 +27,7 @@ def page_text(made: Reproduction, *, command: str, pictures: Sequence[str]) -> s
         "\n".join(f"- {line}" for line in summary(made)),
     ]
     if made.table1:
-        parts += ["## Table I: rounds to two losses", _table1(made)]
+        parts += ["## Table I: rounds to two losses", _table(*rounds_of(made))]
     if made.grid is not None:
         parts += _rest(made, pictures)
     return "\n\n".join(parts) + "\n"
@@ -40,10 +40,11 @@ def _rest(made: Reproduction, pictures: Sequence[str]) -> list[str]:
         *_figures(made, pictures),
         *_overheads(made),
         "## The theory, on what was measured",
-        "The theorems are about a bound and the mean device. Here each is held against the mean "
-        "cost of real training, with the slowest device of every round. Differences within two "
-        "standard errors count as none; a setting that does not arrive with every seed in the "
-        "rounds allowed counts as infinitely dear.",
+        "The theorems are about a bound and the mean device. Here each is checked on the mean cost "
+        "of real training, where a round takes as long as its slowest device. "
+        + _noise(made)
+        + " A setting that does not arrive with every seed in the rounds allowed counts as "
+        "infinitely dear.",
         _table(
             ("", "statement", "", "numbers"),
             ((one.source, one.statement, f"**{one.verdict}**", one.numbers) for one in made.checks),
@@ -147,7 +148,9 @@ def _weight_summary(priced: Sequence[Priced]) -> list[str]:
             continue
         line = f"Over {len(own)} energy weights {name} " if len(own) > 1 else f"{name} "
         line = line[0].upper() + line[1:]
-        if errors:
+        if len(own) == len(errors) == 1:
+            line += f"cost {errors[0]:+.1%} against the best of the grid"
+        elif errors:
             line += (
                 f"cost {statistics.fmean(errors):+.1%} on average and {max(errors):+.1%} at worst "
                 "against the best of the grid"
@@ -161,43 +164,37 @@ def _weight_summary(priced: Sequence[Priced]) -> list[str]:
     return lines
 
 
-def _table1(made: Reproduction) -> str:
+def rounds_of(made: Reproduction) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Table I, heading and rows."""
     upper, lower = made.table1[0].upper.loss, made.table1[0].lower.loss
-    return _table(
+    margin = "within 10% or 3 rounds"
+    head = ("K, E", f"paper: {upper:g}", "ours", f"paper: {lower:g}", "ours", margin)
+    rows: list[tuple[str, ...]] = [
         (
-            "K, E",
-            f"paper: {upper:g}",
-            "ours",
-            f"paper: {lower:g}",
-            "ours",
-            "within 10% or 3 rounds",
-        ),
-        (
-            (
-                f"{row.clients_per_round}, {row.local_steps}",
-                row.upper.published,
-                row.upper,
-                row.lower.published,
-                row.lower,
-                {True: "yes", False: "no", None: "-"}[row.is_close],
-            )
-            for row in made.table1
-        ),
-    )
+            f"{row.clients_per_round}, {row.local_steps}",
+            _cell(row.upper.published),
+            str(row.upper),
+            _cell(row.lower.published),
+            str(row.lower),
+            {True: "yes", False: "no", None: "-"}[row.is_close],
+        )
+        for row in made.table1
+    ]
+    return head, rows
 
 
 def _figures(made: Reproduction, pictures: Sequence[str]) -> list[str]:
     parts = [
-        "The loss is of the training samples (of those that were evaluated). Which K and E the "
-        "paper's figures show is not printed, so these were chosen around its plans. A setting "
-        "with a seed that never arrives has no cost. `--redraw` draws the figure again from the "
+        "The loss is that of the training samples (those that were evaluated). The paper does not "
+        "print which K and E its figures show, so these were chosen around its plans. A setting "
+        "has no cost if some seed never arrives. `--redraw` draws the figure again from the "
         "tables.",
         *(f"![{picture.removesuffix('.png')}]({picture})" for picture in pictures),
     ]
     if made.priced:
         parts += [
-            "What training costs for each energy weight: as fedplan trains, every round from the "
-            "first on counted, and with the paper's plan, whose pilots are not. "
+            "What training costs at each energy weight: fedplan's with every round counted, the "
+            "paper's plan without its pilots. "
             + _how_priced(made)
             + " fedplan lets groups take turns, which no setting of the grid does.",
             _table(
@@ -223,9 +220,9 @@ def _overheads(made: Reproduction) -> list[str]:
     return [
         "## Overhead of the pilots (Equation 26)",
         f"Iterations of Table I's pilots ({first.pilot_iterations:,.0f}) over those of the "
-        "training that the paper's plan made of them: as measured, the left side of the equation, "
-        "and as the bound says, its right side, with A0 and B0 from the same pilots and F* = "
-        f"{first.best_loss:.3g}, the lowest loss of this model on all samples.",
+        "training by the plan that the paper's method makes of them. What was measured is the left "
+        "side of the equation; its right side is by the bound, with A0 and B0 from the same pilots "
+        f"and F* = {first.best_loss:.3g}, the lowest loss of this model on all samples.",
         _table(
             ("energy weight", "K*, E*", "rounds", "measured", "by the bound"),
             (
@@ -246,10 +243,17 @@ def _how_priced(made: Reproduction) -> str:
     ratio = made.prepared.design.published_ratio
     words = "" if ratio is None else f"That plan follows from the published A0/B0, {ratio:,.0f}. "
     if len(made.prepared.seeds) == 1:
-        return words + "The best of the grid is chosen and priced by the same seed."
+        return words + "The best of the grid is chosen and priced on the same seed."
     return words + (
-        "The best of the grid is chosen by half of the seeds, and all are priced by the other half."
+        "The best of the grid is chosen on half of the seeds, and all three are priced on the "
+        "other half."
     )
+
+
+def _noise(made: Reproduction) -> str:
+    if len(made.prepared.seeds) == 1:
+        return "With one seed there is no standard error, so that every difference counts."
+    return "Differences within two standard errors count as none."
 
 
 def _priced_cells(one: Priced) -> tuple[object, ...]:

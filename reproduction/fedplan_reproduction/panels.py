@@ -8,10 +8,11 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import isotonic_regression
 
 from fedplan import Objective
 from fedplan.figures import Figure, Panel
-from fedplan.figures.axes import fit_axis
+from fedplan.figures.axes import Axis, fit_axis
 from fedplan.figures.lines import known, line_with_spread
 from fedplan.figures.spec import Line, Texts, rule, spot
 from fedplan.figures.style import BLACK, BLUE, PURPLE, Look, line_looks
@@ -34,7 +35,9 @@ _CURVES = {
     "e": ("(e) Test accuracy, different K", "test accuracy"),
 }
 _WIDTH, _HEIGHT = 5.6, 4.3  # inches of a panel
-_LEGEND = 1.4  # of a panel's span, left free above the costs for what the lines are
+_ENTRY = 0.1  # of a panel's span, left free above the costs for each entry of its legend
+_APART = 0.045  # of a panel's height between the names of two lines: about that of a letter
+_NAMES = 0.12  # of a panel's width, left free at the right for these names
 
 
 def training_figure(
@@ -106,7 +109,8 @@ def cost_panel(
     xs, ys = known(lines) if lines else ([], [])
     xs += [float(steps) for steps, *_ in marks]
     ys += [cost for _, cost, _ in marks] + [cost for cost, *_ in across]
-    ys.append(max(ys) * (max(ys) / min(ys)) ** _LEGEND)
+    xs.append(max(xs) * (max(xs) / min(xs)) ** _NAMES)
+    ys.append(max(ys) * (max(ys) / min(ys)) ** (_ENTRY * len([*marks, *across])))
     x = replace(fit_axis("local steps E", NO_UNIT, xs, log=True), counts=True)
     unit = time_unit(1.0) if weight == 0 else NO_UNIT
     y = fit_axis("time to target" if weight == 0 else "cost to target", unit, ys, log=True)
@@ -124,7 +128,35 @@ def cost_panel(
         )
         for steps, cost, method in marks
     ]
-    return Panel(title=title, x=x, y=y, parts=(*lines, *rules, *spots), own_legend=True)
+    # Those that end at the right edge are named there, the others in the legend.
+    most = max((line.x[-1] for line in lines), default=0.0)
+    whole, short = (
+        [line for line in lines if (line.x[-1] == most) == ends] for ends in (True, False)
+    )
+    drawn = (*(replace(line, name="") for line in whole), *short)
+    parts = (*drawn, *_names(whole, y), *rules, *spots)
+    return Panel(title=title, x=x, y=y, parts=parts, own_legend=True)
+
+
+def _names(lines: Sequence[Line], y: Axis) -> list[Texts]:
+    """What each line is, right of its end; moved apart where lines end side by side."""
+    ordered = sorted(lines, key=lambda line: float(line.y[-1]))
+    # The nearest places that rise by a step each: those less their steps are the nearest that rise.
+    steps = _APART * np.arange(len(ordered))
+    wanted = y.shares([float(line.y[-1]) for line in ordered])
+    places = isotonic_regression(wanted - steps).x + steps if ordered else wanted
+    low, high = np.log(y.ends)
+    return [
+        Texts(
+            x=line.x[-1:],
+            y=np.array([math.exp(low + place * (high - low))]),
+            texts=(line.name,),
+            side=(1, 0),
+            colour=line.colour,
+            layer=7,
+        )
+        for line, place in zip(ordered, places, strict=True)
+    ]
 
 
 def _curve_panel(
@@ -191,22 +223,27 @@ def _over_weights(priced: Sequence[Priced]) -> list[Panel]:
 
 def _trade_off(weights: Sequence[float], lines: Sequence[Line]) -> Panel:
     xs, ys = known(lines)
-    # Beside the outermost line there is room to say which end is which.
-    slowest = max(lines, key=lambda line: float(np.nanmean(line.x)))
-    said = Texts(
-        x=slowest.x[[0, -1]],
-        y=slowest.y[[0, -1]],
-        texts=(f"{weights[0]:g}", f"{weights[-1]:g}"),
-        side=(1, 1),
-        colour=slowest.colour,
-        layer=7,
-    )
+    named = [
+        Texts(
+            x=line.x[ends],
+            y=line.y[ends],
+            texts=tuple(f"{weights[end]:g}" for end in ends),
+            side=(-1, -1) if line.name == BEST else (1, 1),
+            colour=line.colour,
+            layer=7,
+        )
+        for line in lines
+        for known_ends in [np.flatnonzero(np.isfinite(line.x))]
+        for ends in [sorted({int(known_ends[0]), int(known_ends[-1])})]
+    ]
+    # Above the dearest there is room to say which weight it is.
+    ys.append(max(ys) * (max(ys) / min(ys)) ** _ENTRY)
     return Panel(
         title=f"(e) Time for energy, weights {weights[0]:g} to {weights[-1]:g}",
         # One plan that takes many times the others' would squash them on any other axis.
         x=fit_axis("time to target", time_unit(float(np.median(xs))), xs, log=True),
         y=fit_axis("energy to target", energy_unit(float(np.median(ys))), ys, log=True),
-        parts=(*lines, said),
+        parts=(*lines, *named),
         own_legend=True,
     )
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
 from fedplan.core.records import RoundRecord, RunRecord
 from fedplan.errors import InputError
 from fedplan.figures import Figure, draw_print
-from fedplan.figures.spec import Points
+from fedplan.figures.spec import Line, Points, Texts
 from fedplan.participation import uniform
 from fedplan_reproduction.curves import curve_points
 from fedplan_reproduction.folder import draw
@@ -55,6 +56,22 @@ ROWS = [
 LOST = TrainedRun(**dict(zip(NAMES, (9, 10, 0, "rounds", 9, 1.0, 1.0, None), strict=True)))
 
 
+CLOSE = [
+    TrainedRun(**dict(zip(NAMES, (5, e, 0, "target", 9, 4.6 + e, 5 * e, 0.9), strict=True)))
+    for e in (10, 40)
+]
+EARLY = TrainedRun(**dict(zip(NAMES, (7, 10, 0, "target", 9, 12.0, 70.0, 0.9), strict=True)))
+
+
+def named(panel):
+    """The lines of a panel by what stands at their ends, or in the legend."""
+    found = {line.name: line for line in panel.lines}
+    unnamed = [part for part in panel.parts if isinstance(part, Line) and not part.name]
+    for text in (part for part in panel.parts if isinstance(part, Texts)):
+        found[text.texts[0]] = next(line for line in unnamed if line.colour == text.colour)
+    return found
+
+
 def drawn(data: Figure) -> Figure:
     """The same, once it is drawn."""
     draw_print(data).draw_without_rendering()
@@ -79,7 +96,7 @@ def test_cost_over_k_and_e_has_every_setting_that_arrives_and_marks_every_method
     ]
     summaries = [row.summary for row in (*ROWS, LOST)]
     panel = cost_panel(summaries, plans, 0.0, title="", published=FIGURES["setup1"])
-    lines = {line.name: line for line in panel.lines}
+    lines = named(panel)
     assert "K=9" not in lines
     assert lines["K=4"].x.tolist() == [10, 20, 40] and lines["K=4"].y.tolist() == [14.5, 24.5, 44.5]
     assert lines["fedplan, 1"].y.tolist() == [1.0, 1.0]
@@ -90,7 +107,19 @@ def test_cost_over_k_and_e_has_every_setting_that_arrives_and_marks_every_method
         "best measured: K=1, E=10, 2": (10, 2),
     }
     energy = cost_panel(summaries, plans, 1.0, title="")
-    assert {line.name: line for line in energy.lines}["K=4"].y.tolist() == [40, 80, 160]
+    assert named(energy)["K=4"].y.tolist() == [40, 80, 160]
+
+
+def test_names_of_lines_that_end_side_by_side_stand_apart_and_those_that_end_early_in_the_legend():
+    summaries = [row.summary for row in (*ROWS, *CLOSE, EARLY)]
+    panel = cost_panel(summaries, priced(PAPER, (7.0,) * 3, (4, 20)), 0.0, title="")
+    texts = [part for part in panel.parts if isinstance(part, Texts)]
+    assert {part.texts[0] for part in texts} == {"K=1", "K=4", "K=5"}
+    assert [line.name for line in panel.lines] == ["K=7"]
+    places = np.sort(panel.y.shares([part.y[0] for part in texts]))
+    assert np.diff(places).min() > 0.04
+    ends = panel.y.shares([line.y[-1] for line in named(panel).values()])
+    assert np.abs(places - np.sort(ends)[-3:]).max() < 0.1
 
 
 def test_figure_5_has_five_panels_and_leaves_out_what_never_arrives():
