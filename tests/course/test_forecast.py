@@ -99,3 +99,13 @@ def test_no_loss_is_below_nothing():
     losses = [0.97**r for r in range(1, 41)]
     arrival = forecast_of(losses, target=0.0).arrival()
     assert arrival.rounds > forecast_of(losses, target=0.97**80).arrival().high
+
+
+def test_what_is_left_is_counted_from_half_a_round_on():
+    losses = [math.exp(-0.1 * r) for r in range(20)]
+
+    def rounds(ahead):
+        return forecast_of(losses, target=losses[-1] * math.exp(-0.1 * ahead)).arrival().rounds
+
+    assert rounds(0.1) == pytest.approx(rounds(0.5))
+    assert rounds(0.5) < rounds(0.75) < rounds(1.0)
