@@ -9,6 +9,7 @@ from pathlib import Path
 import leaderboard
 import numpy as np
 import pytest
+import seconds
 from participation.report import print_summary
 from suite.constants import constants_table
 from suite.forecasts import forecasts_table
@@ -219,3 +220,9 @@ def test_runs_of_a_grid_are_what_the_simulator_makes(fedplan, setup):
     (run,) = result.json["runs"]
     assert (run["status"], run["rounds"]) == (first["status"], int(first["rounds"]))
     assert run["time_s"] == pytest.approx(float(first["time_s"]), rel=1e-3)
+
+
+@pytest.mark.slow
+def test_the_seconds_of_setup_1_are_what_is_trained():
+    first = rows_of(RESULTS / "setup1-seconds.csv")[0]
+    assert [str(found) for found in seconds.train(())] == [first["rounds"], first["seconds"]]
