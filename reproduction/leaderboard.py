@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from suite.rows import table
 from suite.standing import HALVES, Standing, read_standings
 from suite.tasks import TASKS
 
@@ -106,7 +107,7 @@ def _overall(courses: Sequence[str], standings: Sequence[Standing]) -> str:
         never, runs = sum(one.never for one in own), sum(one.runs for one in own)
         rows.append([course, str(len(own)), _mean(own), *by_half, f"{never} of {runs}"])
     head = ("course", "cells", "mean", *(f"{half} half" for half in HALVES), "never arrive")
-    return _table(head, rows)
+    return table(head, rows)
 
 
 def _by(courses: Sequence[str], standings: Sequence[Standing], of: str, values: list[str]) -> str:
@@ -114,7 +115,7 @@ def _by(courses: Sequence[str], standings: Sequence[Standing], of: str, values: 
     for value in values:
         own = [one for one in standings if getattr(one, of) == value]
         rows.append([value, *(_mean([one for one in own if one.course == c]) for c in courses)])
-    return _table(("", *courses), rows)
+    return table(("", *courses), rows)
 
 
 def _worst(standings: Sequence[Standing]) -> str:
@@ -124,7 +125,7 @@ def _worst(standings: Sequence[Standing]) -> str:
         [one.task, one.fleet, one.weight, f"{one.ratio:.2f}", f"{one.never} of {one.runs}"]
         for one in online[:10]
     ]
-    return _table(("task", "fleet", "energy weight", "over the best pair", "never arrive"), rows)
+    return table(("task", "fleet", "energy weight", "over the best pair", "never arrive"), rows)
 
 
 def _mean(standings: Sequence[Standing]) -> str:
@@ -138,11 +139,6 @@ def _mean(standings: Sequence[Standing]) -> str:
     never = sum(one.never for one in standings)
     text = f"{ratios.mean():.2f} [{low:.2f}, {high:.2f}]"
     return f"{text}, {never} never" if never else text
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 if __name__ == "__main__":

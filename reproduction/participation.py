@@ -28,6 +28,7 @@ from participation.cells import fit, make_cells
 from participation.constants import matters
 from participation.later import later
 from participation.report import draw, print_summary
+from suite.rows import read_rows
 from suite.tasks import TASKS
 from suite.trainings import Trainings
 
@@ -38,10 +39,7 @@ LEFT_OUT = ("power-law-step", "long", "torch-mlp")  # not measured by turns alon
 
 def write_rows(path: Path, task: str, rows: Iterable[Mapping[str, object]]) -> None:
     """Put the rows of one task into a file, in place of those it had of the task."""
-    others: list[Mapping[str, object]] = []
-    if path.exists():
-        with path.open(encoding="utf-8", newline="") as file:
-            others = [row for row in csv.DictReader(file) if row["task"] != task]
+    others = [row for row in read_rows(path) if row["task"] != task]
     places = {name: place for place, name in enumerate(TASKS)}
     every = sorted([*others, *rows], key=lambda row: places.get(str(row["task"]), len(places)))
     with path.open("w", encoding="utf-8", newline="") as file:

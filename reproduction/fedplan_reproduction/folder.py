@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from fedplan_reproduction.panels import training_figure, weights_figure
 from fedplan_reproduction.published import FIGURES
 from fedplan_reproduction.reproduce import Reproduction
 from fedplan_reproduction.table1 import Row
-from fedplan_reproduction.tables import Heading, TrainedRun, read_rows, write_rows
+from fedplan_reproduction.tables import Heading, TrainedRun, read_rows, write_rows, write_table
 from fedplan_reproduction.weights import Priced
 
 _PILOTS = (
@@ -39,8 +38,8 @@ def write_folder(made: Reproduction, folder: Path, *, command: str) -> list[Path
             f"the folder {folder} cannot be made ({error.strerror}). Give another --output."
         ) from error
     if made.table1:
-        _write(folder / "table1.csv", _TABLE_1, _table1_rows(made.table1))
-        _write(folder / "pilots.csv", _PILOTS, _pilot_rows(made.table1))
+        write_table(folder / "table1.csv", _TABLE_1, _table1_rows(made.table1))
+        write_table(folder / "pilots.csv", _PILOTS, _pilot_rows(made.table1))
     pictures: list[str] = []
     if made.grid is not None:
         prepared = made.prepared
@@ -115,10 +114,3 @@ def _pilot_rows(rows: Sequence[Row]) -> Iterable[Sequence[object]]:
         for seed, upper, lower in zip(row.seeds, row.upper.found, row.lower.found, strict=True):
             rounds = ("" if found is None else found for found in (upper, lower))
             yield (*setting, *rounds, seed)
-
-
-def _write(path: Path, head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    with draft_of(path) as draft, draft.open("x", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(head)
-        writer.writerows(rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar, cast, get_args, get_type_hints
@@ -53,13 +53,18 @@ class Heading:
     seeds: int
 
 
-def write_rows(path: Path, kind: type[T], rows: Sequence[T]) -> None:
-    """Write rows with a heading; nothing is an empty cell, and a number has eight digits."""
-    names = [field.name for field in fields(cast(Any, kind))]
+def write_table(path: Path, head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Write rows below a heading."""
     with draft_of(path) as draft, draft.open("x", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(names)
-        writer.writerows([_text(getattr(row, name)) for name in names] for row in rows)
+        writer.writerow(head)
+        writer.writerows(rows)
+
+
+def write_rows(path: Path, kind: type[T], rows: Sequence[T]) -> None:
+    """Write rows of a kind; nothing is an empty cell, and a number has eight digits."""
+    names = [field.name for field in fields(cast(Any, kind))]
+    write_table(path, names, ([_text(getattr(row, name)) for name in names] for row in rows))
 
 
 def read_rows(path: Path, kind: type[T]) -> list[T]:

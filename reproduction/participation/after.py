@@ -7,12 +7,12 @@ from pathlib import Path
 from statistics import fmean
 
 from suite.pricing import Pricing
+from suite.rows import read_rows
 from suite.trainings import LONGEST, Trainings
 
 from fedplan.core.records import Stop
 from fedplan.core.setting import Setting
 from participation.cells import turns_at
-from participation.report import read
 
 AFTER = 40  # rounds that are looked at, and that a model has to stay at the target to have settled
 SEED = 1
@@ -21,7 +21,7 @@ SEED = 1
 def after(trainings: Trainings, data: Path, results: Path) -> Iterator[dict[str, object]]:
     """For the settings of every cell: losses after the first crossing, and when they settle."""
     task = trainings.task
-    for row in read(results / "participation-cells.csv"):
+    for row in read_rows(results / "participation-cells.csv"):
         if row["task"] != task.name:
             continue
         pricing, weight = Pricing(trainings, row["fleet"], data), float(row["weight"])

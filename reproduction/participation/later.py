@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import fmean, stdev
 
 from suite.pricing import Pricing
+from suite.rows import read_rows
 from suite.trainings import Trainings
 
 from fedplan import uniform
@@ -23,11 +23,9 @@ CELLS = (("lognormal", 0.0), ("tenth slow", 0.5), ("hospitals", 0.9))
 
 def later(trainings: Trainings, data: Path, results: Path) -> Iterator[dict[str, object]]:
     """Loss, its swing and accuracy in the last of the later rounds, of turns and of all clients."""
-    with (results / "participation-cells.csv").open(encoding="utf-8", newline="") as file:
-        cells = [row for row in csv.DictReader(file) if row["task"] == trainings.task.name]
-    for row in cells:
+    for row in read_rows(results / "participation-cells.csv"):
         fleet, weight = row["fleet"], float(row["weight"])
-        if (fleet, weight) not in CELLS:
+        if row["task"] != trainings.task.name or (fleet, weight) not in CELLS:
             continue
         pricing = Pricing(trainings, fleet, data)
         setting = turns_at(pricing, pricing.problem(weight), int(row["turns_steps"]))

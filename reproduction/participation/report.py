@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from suite.rows import Row, read_rows, table
 
-Row = dict[str, str]
 VARIED = ("mini-rare-labels", "wisdm-averaging", "wisdm-dropout-10", "wisdm-dropout-30")
 MARGINS = {"round_cost": 0.02, "round_cost_cycles": 0.02, "rounds": 0.15}
 
 
-def read(path: Path) -> list[Row]:
-    """The rows of a file; none where there is no file."""
-    if not path.exists():
-        return []
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
-
-
 def print_summary(results: Path) -> None:
     """All cells together, by task, by fleet and by weight, and the worst three."""
-    every = read(results / "participation-cells.csv")
+    every = read_rows(results / "participation-cells.csv")
     cells = [cell for cell in every if cell["task"] not in VARIED]
     groups = [("all but the variants", cells)] if cells else []
     for key in ("task", "fleet", "weight"):
@@ -43,7 +34,7 @@ def print_summary(results: Path) -> None:
     worst = sorted(cells, key=lambda cell: -float(cell["ratio"]))[:3]
     _print_table(shown, [[cell[name] for name in shown] for cell in worst])
     for name in ("fits", "later", "constants"):
-        rows = read(results / f"participation-{name}.csv")
+        rows = read_rows(results / f"participation-{name}.csv")
         if rows:
             print(f"\n{name}:\n")
             _print_table(list(rows[0]), [list(row.values()) for row in rows])
@@ -67,15 +58,12 @@ def _share(cells: Sequence[Row], key: str) -> float:
 
 
 def _print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    print(f"| {' | '.join(name.replace('_', ' ') for name in head)} |")
-    print("|---" * len(head) + "|")
-    for row in rows:
-        print(f"| {' | '.join(row)} |")
+    print(table([name.replace("_", " ") for name in head], rows))
 
 
 def draw(results: Path, path: Path) -> None:
     """Every cell's ratio, task by task; colours are fleets, sizes energy weights."""
-    cells = read(results / "participation-cells.csv")
+    cells = read_rows(results / "participation-cells.csv")
     if not cells:
         return
     import matplotlib as mpl

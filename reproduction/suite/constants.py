@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 import sys
 from collections.abc import Iterator, Sequence
@@ -19,9 +18,9 @@ from fedplan.course import Online, online, steering
 from fedplan.participation import grouping
 from fedplan.planning import rounds, turns
 from fedplan.simulation import Simulator
-from suite.courses import FIRST_SEED, longest, read_rows
+from suite.courses import FIRST_SEED, longest
 from suite.pricing import Pricing, best_uniform
-from suite.standing import table
+from suite.rows import append_row, read_rows, table
 
 FACTORS = (0.5, 2.0)
 FLEETS = ("normal", "lognormal")
@@ -89,8 +88,6 @@ CONSTANTS = (
 def measure(pricings: Sequence[Pricing], path: Path) -> None:
     """Write the mean bill with each constant halved and doubled; rows that are there stay."""
     done = {(row["constant"], row["value"]) for row in read_rows(path)}
-    if not done:
-        _append(path, COLUMNS)
     if (AS_THEY_ARE, "") not in done:
         _append(path, (AS_THEY_ARE, "", f"{mean_ratio(pricings):.3f}"))
     for constant in CONSTANTS:
@@ -131,6 +128,5 @@ def mean_ratio(pricings: Sequence[Pricing]) -> float:
 
 
 def _append(path: Path, row: Sequence[str]) -> None:
-    with path.open("a", encoding="utf-8", newline="") as file:
-        csv.writer(file, lineterminator="\n").writerow(row)
+    append_row(path, COLUMNS, row)
     print(*row)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -20,6 +19,7 @@ from fedplan.models.logistic import BATCH
 from fedplan.simulation import Clock, Simulator
 from suite.paper import PAIRS, PaperProcedure
 from suite.pricing import Pricing, best_uniform
+from suite.rows import append_row, read_rows
 from suite.trainings import LONGEST, Trainings
 
 FIRST_SEED = 101  # none that a grid has
@@ -154,12 +154,7 @@ class Comparison:
             f"{cost / self._best(cell.fleet, cell.weight):.4g}", *_foretold(runs[-1]),
         )  # fmt: skip
         with self._lock:
-            fresh = not self._path.exists()
-            with self._path.open("a", encoding="utf-8", newline="") as file:
-                writer = csv.writer(file, lineterminator="\n")
-                if fresh:
-                    writer.writerow(COLUMNS)
-                writer.writerow(row)
+            append_row(self._path, COLUMNS, row)
             self._done.add(cell)
 
 
@@ -171,14 +166,6 @@ def _foretold(run: RunRecord) -> tuple[str, str, str]:
             low, high = decision.interval
             return str(after), f"{low:.4g}", f"{high:.4g}"
     return "", "", ""
-
-
-def read_rows(path: Path) -> list[dict[str, str]]:
-    """The rows of a file; none where there is no file."""
-    if not path.exists():
-        return []
-    with path.open(encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
 
 
 def _cell(row: dict[str, str]) -> Cell:

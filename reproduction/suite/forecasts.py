@@ -12,9 +12,9 @@ import numpy as np
 from fedplan.core.records import RunRecord, Stop
 from fedplan.course.forecast import Forecast
 from fedplan.simulation import Evaluation, Simulator
-from suite.courses import FIRST_SEED, ONLINE, longest, make_course, read_rows
+from suite.courses import FIRST_SEED, ONLINE, longest, make_course
 from suite.pricing import Pricing
-from suite.standing import table
+from suite.rows import read_rows, table
 from suite.trainings import Trainings
 
 COLUMNS = (

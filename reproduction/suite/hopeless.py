@@ -12,9 +12,9 @@ import numpy as np
 from fedplan import Problem
 from fedplan.core.records import Stop
 from fedplan.simulation import LearningRate, Simulator
-from suite.courses import FIRST_SEED, ONLINE, longest, make_course, read_rows
+from suite.courses import FIRST_SEED, ONLINE, longest, make_course
 from suite.pricing import Pricing, best_uniform
-from suite.standing import table
+from suite.rows import read_rows, table
 from suite.task import Task
 from suite.trainings import Trainings
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from suite.pricing import Pricing, best_uniform
+from suite.rows import table
 from suite.task import WEIGHTS
 from suite.trainings import Trainings
 
@@ -18,13 +19,10 @@ def print_best(suite: Sequence[Trainings], data: Path) -> None:
     """
     head = ("task", "half", "clients", "rate", "target", "that is", "rounds of all clients by E",
             "some runs never arrive")  # fmt: skip
-    _print_table(head, [_task_row(trainings) for trainings in suite])
-    print()
+    print(table(head, [_task_row(trainings) for trainings in suite]))
     fleets = [(one, fleet) for one in suite for fleet in one.task.fleets]
-    _print_table(
-        ("task", "fleet", *(f"weight {weight:g}" for weight in WEIGHTS)),
-        [_fleet_row(one, fleet, data) for one, fleet in fleets],
-    )
+    weights = ("task", "fleet", *(f"weight {weight:g}" for weight in WEIGHTS))
+    print("\n" + table(weights, [_fleet_row(one, fleet, data) for one, fleet in fleets]))
 
 
 def _task_row(trainings: Trainings) -> list[str]:
@@ -55,10 +53,3 @@ def _fleet_row(trainings: Trainings, fleet: str, data: Path) -> list[str]:
             clients, steps = setting.pair
             cells[-1] = f"{clients}, {steps}: {cost:.4g}" if math.isfinite(cost) else ""
     return [trainings.task.name, fleet, *cells]
-
-
-def _print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    print(f"| {' | '.join(head)} |")
-    print("|---" * len(head) + "|")
-    for row in rows:
-        print(f"| {' | '.join(row)} |")

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 
 from fedplan.figures.style import BLUE, ORANGE
-from suite.courses import CANDIDATES, read_rows
+from suite.courses import CANDIDATES
+from suite.rows import read_rows, table
 
 HALVES = ("development", "check")
 NUMBERS = ("cells", "mean", "90%", "worst", "runs that never arrive")
@@ -126,13 +127,6 @@ def _means(
             row.append(f"{shown} ({never} n)".strip() if never else shown)
         rows.append(row)
     return table(("", *courses), rows)
-
-
-def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table in Markdown."""
-    lines = [head, *rows]
-    shown = [f"| {' | '.join(line)} |" for line in lines]
-    return "\n".join([shown[0], "|---" * len(head) + "|", *shown[1:]])
 
 
 def setup_tables(standings: Sequence[Standing]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import json
 import sys
@@ -26,6 +25,7 @@ from fedplan.core.setting import Setting
 from fedplan.models import Learner
 from fedplan.participation.draws import present
 from fedplan.simulation import Clock, Evaluation, Simulator
+from suite.rows import append_row, read_rows
 from suite.task import Task
 
 SWEEPS = Path(__file__).parents[1] / "results"
@@ -74,14 +74,11 @@ class Trainings:
 
     def _read(self, path: Path) -> None:
         """The runs of a file, of trainings or of `fedplan sweep`."""
-        if not path.exists():
-            return
-        with path.open(encoding="utf-8", newline="") as file:
-            for row in csv.DictReader(file):
-                law = row.get("law") or row["clients_per_round"]
-                self._done[law, int(row["local_steps"]), int(row["seed"])] = Reached(
-                    rounds=int(row["rounds"]), smooth_rounds=int(row.get("smooth_rounds", NEVER))
-                )
+        for row in read_rows(path):
+            law = row.get("law") or row["clients_per_round"]
+            self._done[law, int(row["local_steps"]), int(row["seed"])] = Reached(
+                rounds=int(row["rounds"]), smooth_rounds=int(row.get("smooth_rounds", NEVER))
+            )
 
     @cached_property
     def learner(self) -> Learner:
@@ -179,12 +176,7 @@ class Trainings:
             setting.local_steps, seed, found.rounds, found.smooth_rounds,
         )  # fmt: skip
         with self._lock:
-            fresh = not self._path.exists()
-            with self._path.open("a", encoding="utf-8", newline="") as file:
-                writer = csv.writer(file, lineterminator="\n")
-                if fresh:
-                    writer.writerow(COLUMNS)
-                writer.writerow(row)
+            append_row(self._path, COLUMNS, row)
             self._done[_key(setting, seed)] = found
 
 
