@@ -20,8 +20,8 @@ def page_text(made: Reproduction, *, command: str, pictures: Sequence[str]) -> s
     parts = [
         f"# {prepared.setup} of the paper, measured",
         f"`{command}`",
-        f"Seeds: {seeds} (the paper: 50). Took {made.took_s:,.0f} s; runs that were in the store "
-        "already took none of them.",
+        f"Seeds: {seeds} (the paper: 50). Took {made.took_s:,.0f} s, not counting runs that the "
+        "store already had.",
         *(f"**{line}**" for line in cautions(made)),
         "## What reproduces, and what does not",
         "\n".join(f"- {line}" for line in summary(made)),
