@@ -289,7 +289,7 @@ def _problems_together(rows: _PilotRows, num_clients: int | None) -> Iterator[In
         if (before := first.setdefault(tuple(values.values()), line)) != line:
             message = (
                 f"repeats line {before}, and a run that stands twice counts twice. Remove "
-                "it; runs that came out equal are told apart by their seed."
+                "it; runs with equal results are distinguished by their seed."
             )
             yield InputProblem(line=line, message=message)
     yield from _different_losses(rows)

@@ -267,7 +267,7 @@ def test_an_interrupt_leaves_a_whole_store_and_the_sweep_goes_on(tmp_path, undis
     process.send_signal(signal.SIGINT)
     out, err = process.communicate()
     assert (process.returncode, out) == (130, "")
-    kept = f"kept in sqlite:///{path}: the same command goes on from there.\n"
+    kept = f"kept in sqlite:///{path}: the same command resumes from there.\n"
     assert err.endswith(f"Stopped. Runs that had ended are {kept}")
     assert "Traceback" not in err
     check_integrity(path)

@@ -59,7 +59,7 @@ def fail(error: FedplanError | click.ClickException) -> int:
 
 def note_kept(store_url: str) -> None:
     """From here on, an interrupted command has runs that are kept, and can go on."""
-    kept = f"Runs that had ended are kept in {store_url}: the same command goes on from there."
+    kept = f"Runs that had ended are kept in {store_url}: the same command resumes from there."
     click.get_current_context().meta[_WHEN_STOPPED] = f"Stopped. {kept}"
 
 

@@ -145,7 +145,7 @@ def _blocks(experiment: Experiment, result: Sweep) -> Iterator[Facts | Table | s
     yield Facts(_facts(experiment, result))
     yield from _matrices(result)
     if any(cell.reached < cell.seeds for cell in result.cells):
-        yield "Where it says 3 of 5, only so many of the seeds reached the target."
+        yield "A cell such as 3 of 5 says how many of its seeds reached the target."
     yield result.message
 
 

@@ -177,7 +177,7 @@ def _reporter(desk: Path) -> Report:
 def _check_desk(desk: Path) -> None:
     """End where the command has: nobody would wait for the rest."""
     if not desk.is_dir():
-        raise FedplanError("The command that began this has ended. Type it again to go on.")
+        raise FedplanError("The command that began this has ended. Run it again to resume.")
 
 
 @contextmanager

@@ -38,7 +38,7 @@ from fedplan.studies.paper_pilots import choose_setting, run_pilots
 from fedplan.studies.verdict import verdict
 
 Report = Callable[[str, Job, RoundRecord], None]
-_GOES_ON = "The command that began the study goes on with them."
+_GOES_ON = "The command that began the study resumes them."
 
 
 def run_study(

@@ -156,7 +156,7 @@ def _convergence(state: Mapping[str, Any], shelf: Shelf) -> Convergence:
 def _own_bound(state: Mapping[str, Any]) -> Convergence:
     coefficients = {name: state[name] for name in COEFFICIENTS}
     if missing := [name for name, value in coefficients.items() if value is None]:
-        raise InputError(f"a bound of one's own needs {', '.join(missing)}. Give a0, b0 and c0.")
+        raise InputError(f"a bound of your own needs {', '.join(missing)}. Give a0, b0 and c0.")
     if problems := target_gap_problems(state["target_gap"]):
         raise InputError(problems)
     return Convergence(name="your own", known=Bound(**coefficients), target_gap=state["target_gap"])
