@@ -19,7 +19,7 @@ from suite.trainings import Reached, Trainings
 
 from fedplan import Problem, Turns
 from fedplan.core.setting import RoundCost, Setting
-from fedplan.planning.rounds import rounds_of_turns
+from fedplan.planning.predict import rounds_of_turns
 from fedplan.planning.turns import choose_groups
 
 WORTH_TRYING = 1.25  # local steps are tried where turns are expected to cost at most so much more

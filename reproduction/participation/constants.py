@@ -13,14 +13,14 @@ from suite.trainings import Trainings
 
 from fedplan import Problem, Turns
 from fedplan.participation import grouping
-from fedplan.planning import rounds
+from fedplan.planning import predict
 from participation.cells import best_turns, turns_at, turns_seeds
 
 PLACES = {
     "RAREST": grouping,
     "LEAST_DATA": grouping,
     "LONGEST_CYCLE": grouping,
-    "TURNS_COST": rounds,
+    "TURNS_COST": predict,
 }
 FACTORS = (0.5, 2.0)
 FLEETS, WEIGHTS = ("lognormal", "tenth slow", "hospitals"), (0.0, 0.9)

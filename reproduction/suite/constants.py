@@ -16,7 +16,7 @@ from fedplan.convergence import saturation
 from fedplan.core.records import Stop
 from fedplan.course import Online, online, steering
 from fedplan.participation import grouping
-from fedplan.planning import rounds, turns
+from fedplan.planning import predict, turns
 from fedplan.simulation import Simulator
 from suite.courses import FIRST_SEED, longest
 from suite.pricing import Pricing, best_uniform
@@ -78,7 +78,7 @@ CONSTANTS = (
     Constant("ROUNDS", "the rounds of a usual training", (saturation, steering, online)),
     Constant("RANGE", "measured: the saturations of most tasks", (saturation, online, steering)),
     Constant("SAMPLING", "measured: upper quartile of the grids", (saturation, turns)),
-    Constant("TURNS_COST", "measured: the middle of the cells of turns", (rounds,)),
+    Constant("TURNS_COST", "measured: the middle of the cells of turns", (predict,)),
     Constant("RAREST", "chosen; halved and doubled for turns, too", (grouping,)),
     Constant("LEAST_DATA", "chosen", (grouping,)),
     Constant("LONGEST_CYCLE", "chosen", (grouping,)),

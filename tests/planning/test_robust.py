@@ -15,8 +15,8 @@ from fedplan import Bound, Constraints, Fleet, InputError, Objective, Problem
 from fedplan.participation.rankings import round_times_s
 from fedplan.planning import robust
 from fedplan.planning import surface as grid
-from fedplan.planning.regret import Case as Asked
-from fedplan.planning.regret import Sketch
+from fedplan.planning.robust import Case as Asked
+from fedplan.planning.robust import Sketch
 
 CENTRE = Bound(a0=400.0, b0=1.0, c0=5.0)
 
@@ -199,7 +199,7 @@ def test_no_gap_of_a_lattice_hides_a_regret_below_its_lower_bound():
         )
         problem = Problem(fleet=case.fleet, objective=objective)
         bounds = [bound.at_gap(case.gap) for bound in case.bounds]
-        asked = Asked(problem, bounds, case.quantile)
+        asked = Asked.of(problem, bounds, case.quantile)
         sketch = Sketch(asked, ks, es)
         all_ks, all_es = np.arange(1, n + 1), np.arange(1, steps + 1)
         exact = round_times_s(case.fleet, all_ks, all_es)

@@ -16,8 +16,7 @@ from fedplan.core.problem import Problem
 from fedplan.core.setting import Participation, Prediction, Setting
 from fedplan.participation import LAWS, Turns, Uniform, uniform
 from fedplan.planning.exact import minimise
-from fedplan.planning.predict import price_setting
-from fedplan.planning.rounds import Convergence
+from fedplan.planning.predict import Convergence, price_setting
 from fedplan.planning.surface import between_neighbours, lattice
 from fedplan.planning.turns import Choice, likely_turns, plan_turns, turns_steps_range
 

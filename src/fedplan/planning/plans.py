@@ -25,8 +25,7 @@ from fedplan.participation import Turns, Uniform, uniform
 from fedplan.participation.rankings import with_cache
 from fedplan.planning.by_law import AnyChoice, least_by_law, plan_by_law
 from fedplan.planning.explain import explain_infeasible, explain_plan
-from fedplan.planning.predict import price_setting
-from fedplan.planning.rounds import Convergence
+from fedplan.planning.predict import Convergence, price_setting
 from fedplan.planning.turns import check_group_sizes, group_sizes_fit, thinned
 
 BEST_UNIFORM = "uniform sampling, best K and E"

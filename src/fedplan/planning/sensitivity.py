@@ -14,8 +14,7 @@ from fedplan.core.problem import Problem
 from fedplan.core.setting import Setting
 from fedplan.notebook import Rows
 from fedplan.planning.by_law import plan_by_law
-from fedplan.planning.predict import price_setting
-from fedplan.planning.rounds import Convergence
+from fedplan.planning.predict import Convergence, price_setting
 
 _MOVED = ((0.5, "half"), (2.0, "twice"))
 

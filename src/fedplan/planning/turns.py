@@ -23,7 +23,7 @@ from fedplan.core.problem import Problem
 from fedplan.core.setting import Participation, Prediction
 from fedplan.errors import InputError
 from fedplan.participation.grouping import Grouper, Grouping
-from fedplan.planning.rounds import Convergence, clock, late_rounds, predicted, rounds_of_turns
+from fedplan.planning.predict import Convergence, clock, late_rounds, predicted, rounds_of_turns
 from fedplan.planning.steps import best_integer_steps, steps_range
 
 _REPEATS = 4  # regroupings at most: two or three are the rule
@@ -59,10 +59,6 @@ def choose_groups(problem: Problem, local_steps: int, rounds: float) -> Grouping
     ((0, 1), (2, 3))
     """
     check_group_sizes(problem)
-    return _cheapest(problem, local_steps, rounds)
-
-
-def _cheapest(problem: Problem, local_steps: int, rounds: float) -> Grouping:
     return min(
         _groupings(problem, local_steps, rounds), key=lambda one: _training_cost(one, rounds)
     )
@@ -155,14 +151,14 @@ def _unlimited(problem: Problem, convergence: Convergence) -> Choice[Grouping]:
         if steps in seen:
             break
         rounds = float(convergence.full_rounds(steps))
-        grouping = _cheapest(problem, steps, rounds)
+        grouping = choose_groups(problem, steps, rounds)
         seen[steps] = _training_cost(grouping, rounds), grouping
         steps = _best_steps(convergence, *grouping.line(), low, high)
     steps = min(seen, key=lambda tried: seen[tried][0])
     grouping, rounds = seen[steps][1], float(convergence.full_rounds(steps))
     if whole is not problem:
         number = len(grouping.visits)
-        grouping = Grouper(whole, steps).group(number) or _cheapest(whole, steps, rounds)
+        grouping = Grouper(whole, steps).group(number) or choose_groups(whole, steps, rounds)
     return _choice(grouping, steps, rounds)
 
 
