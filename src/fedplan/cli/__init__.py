@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 if TYPE_CHECKING:
     import click
 
+WHEN_STOPPED = "fedplan.when_stopped"  # where a context keeps what to say of an interruption
+
 
 def main() -> None:
     """Run the command line; every error ends in one clear message and its exit code."""
@@ -97,12 +99,8 @@ def _has_streams() -> bool:
 
 
 def _stopped(context: click.Context | None) -> int:
-    words = "Stopped."
-    if context is not None:
-        from fedplan.cli.output import when_stopped
-
-        words = when_stopped(context)
-    _say(words)
+    said = {} if context is None else context.meta
+    _say(said.get(WHEN_STOPPED, "Stopped."))
     if threading.active_count() > 1:
         os._exit(130)  # a simulated round cannot be interrupted, and nobody waits for it
     return 130

@@ -2,24 +2,41 @@
 
 from __future__ import annotations
 
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 
 import click
 
 from fedplan import __version__
-from fedplan.cli.compare import compare
-from fedplan.cli.estimate import estimate
-from fedplan.cli.frontier import frontier
-from fedplan.cli.learn import learn
-from fedplan.cli.plan import plan
-from fedplan.cli.profile import profile
-from fedplan.cli.run import run
-from fedplan.cli.serve import serve
-from fedplan.cli.show import list_, show
-from fedplan.cli.simulate import simulate
-from fedplan.cli.stored import export, plot, report
-from fedplan.cli.sweep import sweep
 
+_GROUP = "fedplan.commands"
+# fedplan's own, with the first sentence of their help: each is imported when it is asked for.
+_OWN = {
+    "compare": "Train a study as several courses would, and hold their whole bills against each "
+    "other.",
+    "estimate": "Fit a0, b0 and c0 to pilot runs, with intervals.",
+    "export": "Write the runs of a study or an experiment into a file, round by round.",
+    "frontier": "List every setting that nothing beats on both time and energy.",
+    "learn": "Learn from runs of one task how many local steps pay, whatever trained them.",
+    "list": "List what is stored: studies, experiments, and how many runs of each.",
+    "plan": "Find who should train when, and the local steps, that cost least.",
+    "plot": "Draw a study or a sweep of the store, as far as it got, without training anything.",
+    "profile": "Measure this device: seconds and joules of a local step and of a model exchange.",
+    "report": "Write what a study has come to as a page: one HTML file that works offline and on "
+    "paper.",
+    "run": "Train a study to its target at the lowest cost, learning from every round.",
+    "serve": "Explore plans in a browser: what prices, limits and devices do to K, E, time and "
+    "energy.",
+    "show": "Show a study or an experiment: its settings, what was decided, its runs.",
+    "simulate": "Train with FedAvg, simulated, once for each seed.",
+    "sweep": "Train every clients-per-round x local-steps of a grid, and compare what the target "
+    "costs.",
+}
+_HOMES = {
+    "list": "show:list_",
+    "plot": "stored:plot",
+    "export": "stored:export",
+    "report": "stored:report",
+}
 _REPRODUCE = (
     "fedplan reproduce is part of fedplan's repository, not of this installation. In a checkout: "
     "pip install ./reproduction, or make run, which installs it too."
@@ -27,26 +44,41 @@ _REPRODUCE = (
 
 
 class Commands(click.Group):
-    """fedplan's own commands, and those that other packages have in `fedplan.commands`."""
+    """fedplan's own commands, and those that other packages have in `fedplan.commands`.
+
+    Of its own only the beginnings of their help are there before they are asked for.
+    """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Every name."""
-        return sorted({*super().list_commands(ctx), *entry_points(group="fedplan.commands").names})
+        return sorted({*super().list_commands(ctx), *entry_points(group=_GROUP).names})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """A command; one of another package is imported when it is asked for."""
-        if (command := super().get_command(ctx, cmd_name)) is not None:
+        """A command, imported when it is asked for."""
+        found = [*entry_points(group=_GROUP, name=cmd_name)]
+        if super().get_command(ctx, cmd_name) is not None:
+            home = _HOMES.get(cmd_name, f"{cmd_name}:{cmd_name}")
+            found = [EntryPoint(cmd_name, f"fedplan.cli.{home}", _GROUP)]
+        if found:
+            command: click.Command = found[0].load()
             return command
-        for found in entry_points(group="fedplan.commands", name=cmd_name):
-            loaded: click.Command = found.load()
-            return loaded
         if cmd_name == "reproduce":
             raise click.UsageError(_REPRODUCE)
         return None
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands as click does."""
+        listed = {
+            name: self.commands.get(name) or self.get_command(ctx, name)
+            for name in self.list_commands(ctx)
+        }
+        shown = {name: command for name, command in listed.items() if command is not None}
+        click.Group(commands=shown).format_commands(ctx, formatter)
+
 
 @click.group(
     cls=Commands,
+    commands=[click.Command(name, help=text) for name, text in _OWN.items()],
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, "-V", "--version", prog_name="fedplan")
@@ -72,10 +104,3 @@ def cli() -> None:
     Results go to standard output, everything else to standard error. Exit codes: 0 done, 1 failed,
     2 wrong input, 3 no feasible plan, 130 interrupted.
     """
-
-
-for command in (
-    run, plan, profile, estimate, learn, frontier, simulate, sweep, compare, list_, show, plot,
-    export, report, serve,
-):  # fmt: skip
-    cli.add_command(command)

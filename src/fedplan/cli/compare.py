@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
 import click
 
 from fedplan.cli.output import draw, print_result
 from fedplan.cli.progress import step_bar
 from fedplan.cli.training import StudyRequest, compile_kernels, study_options
+from fedplan.studies.compare import Comparison, compare_courses, read_entrants
+from fedplan.studies.experiment import Experiment
+from fedplan.studies.figures import comparison_figure
 from fedplan.words import Table, table_of, with_error
-
-if TYPE_CHECKING:
-    from fedplan.studies.compare import Comparison
-    from fedplan.studies.experiment import Experiment
 
 
 @click.command()
@@ -57,9 +55,6 @@ def compare(request: StudyRequest, courses: tuple[str, ...], seeds: int | None) 
 
     Exit codes: 0 some course reached the target with every seed, 1 none did, 2 wrong input.
     """
-    from fedplan.studies.compare import compare_courses, read_entrants
-    from fedplan.studies.figures import comparison_figure
-
     entrants = request.read(lambda: read_entrants(request.study, request.overrides, courses, seeds))
     experiment = request.build(entrants[0].study)
     with request.open_store() as store:
@@ -78,8 +73,7 @@ def compare(request: StudyRequest, courses: tuple[str, ...], seeds: int | None) 
         "against": result.against,
         "courses": [asdict(row) for row in result.rows],
     }
-    code = 0 if document["success"] else 1
-    print_result(request.output_format, document, _blocks(experiment, result), code=code)
+    print_result(request.output_format, document, _blocks(experiment, result))
 
 
 def _blocks(experiment: Experiment, result: Comparison) -> Iterator[Table | str]:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from fedplan.cli.options import output_options
-from fedplan.cli.output import check_file, draw, print_result
+from fedplan.cli.output import check_file, draw, picked, print_result
+from fedplan.convergence.estimation import Estimate, estimate_bound
 from fedplan.errors import Collector
+from fedplan.figures import fit_figure_data
+from fedplan.tables import read_pilots
 from fedplan.words import Table, amount
-
-if TYPE_CHECKING:
-    from fedplan.convergence.estimation import Estimate
 
 
 @click.command()
@@ -44,10 +44,6 @@ def estimate(
       fedplan estimate --pilots pilots.csv --num-clients 100
       fedplan estimate --pilots pilots.csv --num-clients 100 --method pairwise --format json
     """
-    from fedplan.convergence.estimation import estimate_bound
-    from fedplan.figures import fit_figure_data
-    from fedplan.tables import read_pilots
-
     collector = Collector()
     collector.attempt(lambda: check_file(plot))
     if num_clients < 1:
@@ -57,23 +53,15 @@ def estimate(
     collector.finish()
     result = estimate_bound(pilots, num_clients, method=method)
     draw(plot, lambda: fit_figure_data(pilots, result, num_clients), otherwise="there is no fit")
-    code = 0 if result.success else 1
-    print_result(output_format, _as_json(result), _blocks(result), code=code)
+    print_result(output_format, _as_json(result), _blocks(result))
 
 
 def _as_json(result: Estimate) -> dict[str, Any]:
-    bound, pilot = result.bound, result.suggested_pilot
+    pilot = result.suggested_pilot
     return {
-        "success": result.success,
-        "status": result.status,
-        "method": result.method,
-        "ratio": result.ratio,
-        "ratio_interval": list(result.ratio_interval),
-        **{name: bound and getattr(bound, name) for name in ("a0", "b0", "c0")},
-        "intervals": {name: list(interval) for name, interval in result.intervals.items()},
-        "relative_error": result.relative_error,
-        "pairs_used": result.pairs_used,
-        "pairs_rejected": result.pairs_rejected,
+        **picked(result, "success", "status", "method", "ratio", "ratio_interval"),
+        **picked(result.bound, "a0", "b0", "c0"),
+        **picked(result, "intervals", "relative_error", "pairs_used", "pairs_rejected"),
         "suggested_pilot": pilot and {"clients_per_round": pilot[0], "local_steps": pilot[1]},
         "message": result.message,
     }

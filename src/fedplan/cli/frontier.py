@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from fedplan.cli.options import constraint_options, law_options, output_options, problem_options
 from fedplan.cli.output import draw, print_result
+from fedplan.cli.question import read_question
 from fedplan.errors import EXIT_INFEASIBLE
+from fedplan.figures import frontier_figure_data
+from fedplan.planning.frontier import FrontierPoint, frontier_by_law
 from fedplan.words import Table, table_of
-
-if TYPE_CHECKING:
-    from fedplan.planning.frontier import FrontierPoint
 
 
 @click.command()
@@ -34,10 +34,6 @@ def frontier(output_format: str, plot: str | None, **options: Any) -> None:
       fedplan frontier --fleet fleet.csv --ratio 3750 --deadline-s 3600 --format json
       fedplan frontier --fleet fleet.csv --participation turns
     """
-    from fedplan.cli.question import read_question
-    from fedplan.figures import frontier_figure_data
-    from fedplan.planning.frontier import frontier_by_law
-
     question = read_question(options, plot)
     gap, relative_to = question.convergence.target_gap, question.convergence.relative_to
     points, complete = frontier_by_law(
@@ -50,10 +46,10 @@ def frontier(output_format: str, plot: str | None, **options: Any) -> None:
         message = "No setting meets the limits. `fedplan plan` with them says the best attainable."
     if points and not complete:
         message += " Not every setting was looked at."
-    relative = relative_to or ""
     draw(
         plot,
-        lambda: frontier_figure_data(points, relative=relative) if points else None,
+        lambda: frontier_figure_data(points, relative=relative_to or ""),
+        when=bool(points),
         otherwise="there is no point to draw",
     )
     document = {
@@ -64,8 +60,8 @@ def frontier(output_format: str, plot: str | None, **options: Any) -> None:
         "points": [asdict(point) for point in points],
         "message": message,
     }
-    code = 0 if points else EXIT_INFEASIBLE
-    print_result(output_format, document, _blocks(points, question.of_what, message), code=code)
+    blocks = _blocks(points, question.of_what, message)
+    print_result(output_format, document, blocks, code=EXIT_INFEASIBLE)
 
 
 def _blocks(points: list[FrontierPoint], of_what: str, message: str) -> Iterator[Table | str]:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from fedplan.cli.options import objective_options, output_options
-from fedplan.cli.output import Facts, check_file, draw, print_result
+from fedplan.cli.output import Facts, check_file, draw, picked, print_result
+from fedplan.cli.question import read_question
+from fedplan.convergence.histories import Learnt, learn_saturation
+from fedplan.convergence.saturation import Saturation
+from fedplan.core.plan import Plan
 from fedplan.errors import Collector
+from fedplan.figures import learnt_figure_data
+from fedplan.planning.planner import make_plan
+from fedplan.tables import read_histories
 from fedplan.words import Table, amount
-
-if TYPE_CHECKING:
-    from fedplan.convergence.histories import Learnt
-    from fedplan.core.plan import Plan
-    from fedplan.web.question import Question
 
 _STEPS = (1, 2, 5, 10, 20, 50, 100, 200, 500)  # whose rounds are told
 
@@ -49,11 +51,6 @@ def learn(
       fedplan learn runs.csv --fleet fleet.csv --energy-weight 0.3
       fedplan run study.toml 'saturation=[12, 47]'
     """
-    from fedplan.cli.question import read_question
-    from fedplan.convergence.histories import learn_saturation
-    from fedplan.figures import learnt_figure_data
-    from fedplan.tables import read_histories
-
     collector = Collector()
     collector.attempt(lambda: check_file(plot))
     if num_clients is not None and num_clients < 1:
@@ -68,7 +65,10 @@ def learn(
     if question is not None and num_clients is None:
         num_clients = len(question.problem.fleet)
     learnt = learn_saturation(histories, num_clients)
-    plan = None if question is None else _plan(question, learnt)
+    plan = None
+    if question is not None:
+        known = Saturation.within(*learnt.interval)
+        plan = make_plan(question.problem, known, participation="turns")
     message = _message(learnt, len(histories))
     draw(
         plot,
@@ -77,24 +77,15 @@ def learn(
     )
     document = {
         "success": True,
-        "saturation": learnt.saturation,
-        "interval": learnt.interval,
+        **picked(learnt, "saturation", "interval"),
         "study_key": _study_key(learnt),
         "runs": len(histories),
-        "compared": learnt.compared,
-        "loss": learnt.loss,
+        **picked(learnt, "compared", "loss"),
         "rounds": _rounds(learnt),
         "plan": plan and {"groups": plan.setting.groups, "local_steps": plan.setting.local_steps},
         "message": message,
     }
     print_result(output_format, document, _blocks(learnt, plan, message))
-
-
-def _plan(question: Question, learnt: Learnt) -> Plan:
-    from fedplan.convergence.saturation import Saturation
-    from fedplan.planning.planner import make_plan
-
-    return make_plan(question.problem, Saturation.within(*learnt.interval), participation="turns")
 
 
 def _rounds(learnt: Learnt) -> list[dict[str, float]]:

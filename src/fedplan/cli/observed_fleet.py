@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fedplan.cli.output import check_file, print_result, say_at_the_end
 from fedplan.cli.stored import find_stored, open_stored
 from fedplan.errors import InputError
+from fedplan.profiling import Measured
 from fedplan.store import Store
+from fedplan.studies.devices import Devices, observed_devices
+from fedplan.tables import write_fleet
 from fedplan.words import Table, small
-
-if TYPE_CHECKING:
-    from fedplan.profiling import Measured
-    from fedplan.studies.devices import Devices
 
 _PARTS = {"step_time_s": "s", "comm_time_s": "s", "step_energy_j": "J", "comm_energy_j": "J"}
 _MOST_SHOWN = 10  # observations that were not believed
@@ -22,8 +21,6 @@ _MOST_SHOWN = 10  # observations that were not believed
 
 def show_fleet(url: str, study: str | None, output: str | None, output_format: str) -> None:
     """Print what the devices cost, and write their fleet.csv; of the latest study without one."""
-    from fedplan.tables import write_fleet
-
     check_file(output, (".csv",))
     with open_stored(url) as store:
         name, devices = _find(store, url, study)
@@ -36,8 +33,6 @@ def show_fleet(url: str, study: str | None, output: str | None, output_format: s
 
 
 def _find(store: Store, url: str, study: str | None) -> tuple[str, Devices]:
-    from fedplan.studies.devices import observed_devices
-
     if study is not None:
         entry = find_stored(store, study, url)
         if (devices := observed_devices(store, entry)) is None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fedplan.atomic import check_target
+from fedplan.cli import WHEN_STOPPED
 from fedplan.errors import FedplanError, InputError
 from fedplan.strictjson import to_json
 from fedplan.words import Table
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
     from fedplan.figures import Figure
     from fedplan.studies.experiment import Experiment
 
-_WHEN_STOPPED = "fedplan.when_stopped"
-
 
 def print_json(value: Mapping[str, Any]) -> None:
     """Print one JSON document; what has no finite value becomes null."""
@@ -32,6 +31,11 @@ def print_json(value: Mapping[str, Any]) -> None:
 
 # Control characters, which a terminal obeys: names of files and devices may hold any.
 _WRITTEN_OUT = {code: f"\\x{code:02x}" for code in (*range(9), *range(11, 32), *range(127, 160))}
+
+
+def picked(result: Any, *names: str) -> dict[str, Any]:
+    """These attributes of a result, for a document; None of each where there is no result."""
+    return {name: result and getattr(result, name) for name in names}
 
 
 def fail(error: FedplanError | click.ClickException) -> int:
@@ -47,25 +51,17 @@ def fail(error: FedplanError | click.ClickException) -> int:
         print_json({"success": False, "error": details})
     if isinstance(error, click.UsageError) and error.ctx is not None:
         click.echo(error.ctx.get_usage(), err=True)
-    lines = text.translate(_WRITTEN_OUT).splitlines()
-    if len(lines) == 1:
-        click.echo(f"Error: {lines[0]}", err=True)
-    else:
-        click.echo(
-            "\n".join(["Error: several problems:", *(f"  {line}" for line in lines)]), err=True
-        )
+    text = text.translate(_WRITTEN_OUT)
+    if len(lines := text.splitlines()) > 1:
+        text = "\n".join(["several problems:", *(f"  {line}" for line in lines)])
+    click.echo(f"Error: {text}", err=True)
     return error.exit_code
 
 
 def note_kept(store_url: str) -> None:
     """From here on, an interrupted command has runs that are kept, and can go on."""
     kept = f"Runs that had ended are kept in {store_url}: the same command resumes from there."
-    click.get_current_context().meta[_WHEN_STOPPED] = f"Stopped. {kept}"
-
-
-def when_stopped(context: click.Context | None) -> str:
-    """What to say of a command that was interrupted."""
-    return "Stopped." if context is None else str(context.meta.get(_WHEN_STOPPED, "Stopped."))
+    click.get_current_context().meta[WHEN_STOPPED] = f"Stopped. {kept}"
 
 
 def _wants_json() -> bool:
@@ -83,17 +79,19 @@ def check_file(path: str | None, suffixes: Sequence[str] = (".png", ".svg", ".ht
         check_target(path, suffixes)
 
 
-def draw(path: str | None, figure: Callable[[], Figure | None], *, otherwise: str) -> None:
+def draw(
+    path: str | None, figure: Callable[[], Figure | None], *, otherwise: str, when: bool = True
+) -> None:
     """Draw into the file, if one was asked for; say so once the command has printed its result.
 
-    figure : None where there is nothing to draw; `otherwise` says why.
+    Not without a figure, nor unless `when`; `otherwise` says why.
     """
     if path is None:
         return
     from fedplan.figures import save_figure
 
     words = f"Not drawn: {path}, for {otherwise}."
-    if (data := figure()) is not None:
+    if when and (data := figure()) is not None:
         save_figure(data, path)
         words = f"Drawn: {path}"
     say_at_the_end(words)
@@ -134,14 +132,14 @@ Block = Facts | Table | str
 
 
 def print_result(
-    output_format: str, document: Mapping[str, Any], blocks: Iterable[Block], *, code: int = 0
+    output_format: str, document: Mapping[str, Any], blocks: Iterable[Block], *, code: int = 1
 ) -> None:
-    """Print a result as it was asked for, the document or the blocks, and end with the code."""
+    """Print the document or the blocks, as was asked for; without success end with the code."""
     if output_format == "json":
         print_json(document)
     else:
         print_blocks(blocks)
-    if code:
+    if not document["success"]:
         raise click.exceptions.Exit(code)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -15,19 +15,23 @@ from fedplan.cli.options import (
     output_options,
     problem_options,
 )
-from fedplan.cli.output import Facts, draw, print_result, who_trains
+from fedplan.cli.output import Facts, draw, picked, print_result, who_trains
+from fedplan.cli.question import read_question
+from fedplan.convergence.saturation import Saturation
+from fedplan.core.constraints import TOTALS
+from fedplan.core.plan import Plan
+from fedplan.core.setting import Prediction
 from fedplan.errors import EXIT_INFEASIBLE
+from fedplan.figures import Figure, plan_figure_data, plan_turns_data
+from fedplan.planning.explain import group_table, whole_message
+from fedplan.planning.plans import beside_turns
+from fedplan.planning.sensitivity import WhatIf, sensitivity
+from fedplan.web.question import Question
 from fedplan.words import Table, amount, in_words, table_of
-
-if TYPE_CHECKING:
-    from fedplan.core.plan import Plan
-    from fedplan.core.setting import Prediction
-    from fedplan.figures import Figure
-    from fedplan.planning.sensitivity import WhatIf
-    from fedplan.web.question import Question
 
 # What-ifs re-plan about ten times; past this many devices that would be felt.
 _MAX_DEVICES_FOR_WHAT_IFS = 10_000
+_BREAKS = " (breaks a constraint)"
 
 
 @click.command()
@@ -62,10 +66,6 @@ def plan(output_format: str, plot: str | None, **options: Any) -> None:
       fedplan plan --fleet fleet.csv --bound a0=3750,b0=1,c0=26 --target-gap 0.5 \\
           --deadline-s 3600 --max-clients-per-round 50 --format json
     """
-    from fedplan.cli.question import read_question
-    from fedplan.convergence.saturation import Saturation
-    from fedplan.planning.plans import beside_turns
-
     question = read_question(options, plot)
     result = question.plan(regret_quantile=options["regret_quantile"])
     if question.participation == "uniform" and not isinstance(question.knowledge, Saturation):
@@ -76,14 +76,11 @@ def plan(output_format: str, plot: str | None, **options: Any) -> None:
     why_not = only if result.success else "there is no plan to draw"
     draw(plot, lambda: _figure(question, result), otherwise=why_not)
     document = _as_json(question, result, _what_ifs(question, result))
-    code = 0 if result.success else EXIT_INFEASIBLE
-    print_result(output_format, document, _blocks(question, result, document), code=code)
+    blocks = _blocks(question, result, document)
+    print_result(output_format, document, blocks, code=EXIT_INFEASIBLE)
 
 
 def _what_ifs(question: Question, result: Plan) -> list[WhatIf]:
-    from fedplan.core.constraints import TOTALS
-    from fedplan.planning.sensitivity import sensitivity
-
     if not result.success or question.problem.fleet.count.size > _MAX_DEVICES_FOR_WHAT_IFS:
         return []
     if set(TOTALS) & set(result.binding):
@@ -92,9 +89,6 @@ def _what_ifs(question: Question, result: Plan) -> list[WhatIf]:
 
 
 def _figure(question: Question, result: Plan) -> Figure | None:
-    from fedplan.convergence.saturation import Saturation
-    from fedplan.figures import plan_figure_data, plan_turns_data
-
     if result.groups:
         return plan_turns_data(result)
     knowledge, is_uniform = question.knowledge, result.participation == "uniform"
@@ -114,37 +108,27 @@ _PREDICTED = (
 )  # fmt: skip
 
 
-def _prediction_json(prediction: Prediction | None) -> dict[str, Any]:
-    return {name: prediction and getattr(prediction, name) for name in _PREDICTED}
-
-
 def _as_json(question: Question, result: Plan, what_ifs: list[WhatIf]) -> dict[str, Any]:
-    from fedplan.planning.explain import whole_message
-
     law = {"law": result.participation, "groups": [asdict(group) for group in result.groups]}
     return {
-        "success": result.success,
-        "status": result.status,
-        "method": result.method,
+        **picked(result, "success", "status", "method"),
         "participation": law if result.success else None,
-        **_prediction_json(result.prediction),
+        **picked(result.prediction, *_PREDICTED),
         "cost_unit": result.unit,
         "co2_g": _co2_g(question, result),
         "relative_to": question.convergence.relative_to,
         "certificate": result.certificate and asdict(result.certificate),
-        "regret": result.regret,
-        "binding": list(result.binding),
+        **picked(result, "regret", "binding"),
         "alternatives": [
             {
                 "name": other.name,
-                **_prediction_json(other.prediction),
-                "cost_ratio": other.cost_ratio,
-                "feasible": other.feasible,
+                **picked(other.prediction, *_PREDICTED),
+                **picked(other, "cost_ratio", "feasible"),
             }
             for other in result.alternatives
         ],
         "best_attainable": {
-            name: _prediction_json(best) for name, best in result.best_attainable.items()
+            name: picked(best, *_PREDICTED) for name, best in result.best_attainable.items()
         },
         "sensitivity": [
             {"if" if name == "name" else name: value for name, value in asdict(case).items()}
@@ -165,8 +149,6 @@ def _blocks(
     question: Question, result: Plan, document: dict[str, Any]
 ) -> Iterator[Facts | Table | str]:
     """The document as a terminal shows it."""
-    from fedplan.planning.explain import group_table
-
     if result.prediction is None:
         yield f"No feasible plan. {document['message']}"
         return
@@ -176,7 +158,7 @@ def _blocks(
     yield table_of(
         document["alternatives"],
         {
-            "setting": _setting_of,
+            "setting": lambda other: other["name"] + ("" if other["feasible"] else _BREAKS),
             "K": "clients_per_round",
             "E": "local_steps",
             "rounds": "rounds",
@@ -191,10 +173,6 @@ def _blocks(
         columns = {"if": "if", **best, "best E": "local_steps", "staying costs": "regret"}
         yield table_of(document["sensitivity"], columns, title="If the truth were otherwise")
     yield document["message"]
-
-
-def _setting_of(other: dict[str, Any]) -> str:
-    return str(other["name"]) + ("" if other["feasible"] else " (breaks a constraint)")
 
 
 def _facts(

@@ -6,29 +6,42 @@ import math
 import socket
 from collections.abc import Collection, Iterator
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import click
 from click.core import ParameterSource
+from rich.markup import escape
 
 from fedplan.cli.observed_fleet import show_fleet
 from fedplan.cli.options import download_option, format_option, quiet_option
-from fedplan.cli.output import Facts, print_result, say_at_the_end
+from fedplan.cli.output import Facts, picked, print_result, say_at_the_end
 from fedplan.cli.training import compiling, fetch_data, named_study
 from fedplan.errors import LARGEST, Collector
+from fedplan.profiling.meters import Meter, find_meter
+from fedplan.profiling.profile import Profile, profile_device, read_row, write_row
+from fedplan.profiling.regression import Measured
+from fedplan.profiling.timing import check_seconds
+from fedplan.profiling.transfer import (
+    BYTES_PER_PARAMETER,
+    Address,
+    open_listener,
+    parse_address,
+    serve,
+)
+from fedplan.studies.study import Study
+from fedplan.studies.study_file import read_study
+from fedplan.studies.task import LocalTraining, build_local_training
 from fedplan.words import small
-
-if TYPE_CHECKING:
-    from fedplan.profiling.meters import Meter
-    from fedplan.profiling.profile import Profile
-    from fedplan.profiling.regression import Measured
-    from fedplan.profiling.transfer import Address
-    from fedplan.studies.study import Study
-    from fedplan.studies.task import LocalTraining
 
 _OWN_ADDRESS = "127.0.0.1:8765"
 _WITH_LISTEN = ("listen", "allow_network", "output_format", "quiet")
 _WITH_FLEET_FROM = ("fleet_from", "study", "output", "output_format", "quiet")
+# Where the time of an exchange comes from, and what is said of it beside its number.
+_SOURCES = {
+    "server": ("measured", ""),
+    "comm_time_s": ("stated", " as stated"),
+    "bandwidth_mbps": ("bandwidth", " by the bandwidth"),
+}
 
 
 @click.command()
@@ -119,22 +132,20 @@ def _measure(
     request: _Request, options: dict[str, Any], output_format: str, *, quiet: bool
 ) -> None:
     """Measure this device, write its row where that was asked for, and print it all."""
-    from fedplan.profiling.profile import profile_device, write_row
-    from fedplan.profiling.transfer import BYTES_PER_PARAMETER
-    from fedplan.studies.task import build_local_training
-
     training = build_local_training(request.study)
     with compiling(quiet=quiet):
         training(1)
-    model_bytes = training.num_parameters * BYTES_PER_PARAMETER
     if not quiet:
         click.echo("Measuring; let the device do nothing else ...", err=True)
+    model_bytes, stated_s = training.num_parameters * BYTES_PER_PARAMETER, options["comm_time_s"]
+    if options["bandwidth_mbps"] is not None:  # both ways, latency left out
+        stated_s = float(2 * model_bytes * 8 / (options["bandwidth_mbps"] * 1e6))
     result = profile_device(
         training,
         model_bytes=model_bytes,
         seconds=options["seconds"],
         server=request.server,
-        comm_time_s=_stated_s(options, model_bytes),
+        comm_time_s=stated_s,
         meter=request.meter,
         idle_watts=options["idle_watts"],
     )
@@ -144,15 +155,13 @@ def _measure(
         if output_format == "table":
             deed = "Replaced the row of" if replaced else "Added"
             say_at_the_end(f"{deed} {device} in {output}.")
-    document = _as_json(request, training, result, model_bytes=model_bytes)
+    document = _as_json(request, training, result, model_bytes)
     document |= {"output": output, "replaced": replaced}
     print_result(output_format, document, _blocks(request, result, document))
 
 
 def _listen(where: str, output_format: str, *, allow_network: bool, quiet: bool) -> None:
     """Be the other end of other devices' exchanges, until interrupted."""
-    from fedplan.profiling.transfer import Address, open_listener, parse_address, serve
-
     address = parse_address(where, "--listen")
     with open_listener(address, allow_network=allow_network) as listener:
         bound = Address(*listener.getsockname()[:2])
@@ -162,38 +171,32 @@ def _listen(where: str, output_format: str, *, allow_network: bool, quiet: bool)
 
 
 class _Request(NamedTuple):
-    """What the options describe, read and checked."""
+    """What the options describe, read and checked; `source` is a key of `_SOURCES`."""
 
     study: Study
     device: str
     server: Address | None
-    comm_source: str | None  # where the time of an exchange comes from
+    source: str | None
     meter: Meter | None
     energy_note: str
 
 
 def _read(name: str, overrides: tuple[str, ...], options: dict[str, Any]) -> _Request:
     """Every problem of the request at once."""
-    from fedplan.profiling.meters import find_meter
-    from fedplan.profiling.profile import read_row
-    from fedplan.profiling.timing import check_seconds
-    from fedplan.profiling.transfer import parse_address
-    from fedplan.studies import read_study
-
     device = options["device"] if options["device"] is not None else socket.gethostname()
-    collector = Collector()
+    output, where, idle = options["output"], options["server"], options["idle_watts"]
+    collector, server = Collector(), None
     read = collector.attempt(lambda: read_study(name, overrides))
     collector.attempt(lambda: check_seconds(options["seconds"]))
-    server = None
-    if options["server"] is not None:
-        server = collector.attempt(lambda: parse_address(options["server"], "--server"))
-    sources = _exchange_sources(options, collector)
-    if options["output"] is not None:
-        collector.attempt(lambda: read_row(options["output"], device))
+    if where is not None:
+        server = collector.attempt(lambda: parse_address(where, "--server"))
+    sources = [source for source in _SOURCES if options[source] is not None]
+    collector.add(*_exchange_problems(sources, options))
+    if output is not None:
+        collector.attempt(lambda: read_row(output, device))
     if options["allow_network"]:
         collector.add("--allow-network goes with --listen.")
     found = collector.attempt(lambda: find_meter(options["meter"]))
-    idle = options["idle_watts"]
     if idle is not None and not 0 <= idle < math.inf:
         collector.add(f"`--idle-watts >= 0` must hold, but got {idle}.")
     if idle is not None and found is not None and found[0] is None:
@@ -202,31 +205,20 @@ def _read(name: str, overrides: tuple[str, ...], options: dict[str, Any]) -> _Re
     return _Request(study, device, server, (*sources, None)[0], meter, energy_note)
 
 
-def _exchange_sources(options: dict[str, Any], collector: Collector) -> list[str]:
-    """Where the time of an exchange comes from: at most one place."""
-    sources = {"server": "measured", "comm_time_s": "stated", "bandwidth_mbps": "bandwidth"}
-    given = [source for name, source in sources.items() if options[name] is not None]
-    if len(given) > 1:
-        collector.add("give at most one of --server, --comm-time-s and --bandwidth-mbps.")
-    if not given and options["output"] is not None:
-        collector.add(
+def _exchange_problems(sources: list[str], options: dict[str, Any]) -> Iterator[str]:
+    """What is wrong with where the time of an exchange comes from: at most one place."""
+    stated, bandwidth = options["comm_time_s"], options["bandwidth_mbps"]
+    if len(sources) > 1:
+        yield "give at most one of --server, --comm-time-s and --bandwidth-mbps."
+    if not sources and options["output"] is not None:
+        yield (
             "a row of a fleet needs the time of a model exchange. Give --server HOST:PORT to "
             "measure it, or --comm-time-s or --bandwidth-mbps to state it."
         )
-    stated, bandwidth = options["comm_time_s"], options["bandwidth_mbps"]
     if stated is not None and not 0 <= stated <= LARGEST:
-        collector.add(f"--comm-time-s must be a finite number >= 0, but got {stated}.")
+        yield f"--comm-time-s must be a finite number >= 0, but got {stated}."
     if bandwidth is not None and not 1e-9 <= bandwidth < math.inf:
-        collector.add(f"--bandwidth-mbps must be a finite number > 0, but got {bandwidth}.")
-    return given
-
-
-def _stated_s(options: dict[str, Any], model_bytes: int) -> float | None:
-    """Seconds of an exchange, as far as they are stated: both ways, latency left out."""
-    stated: float | None = options["comm_time_s"]
-    if options["bandwidth_mbps"] is None:
-        return stated
-    return float(2 * model_bytes * 8 / (options["bandwidth_mbps"] * 1e6))
+        yield f"--bandwidth-mbps must be a finite number > 0, but got {bandwidth}."
 
 
 def _refuse_others(context: click.Context, allowed: Collection[str], what: str) -> None:
@@ -243,20 +235,19 @@ def _refuse_others(context: click.Context, allowed: Collection[str], what: str) 
 
 
 def _as_json(
-    request: _Request, training: LocalTraining, result: Profile, *, model_bytes: int
+    request: _Request, training: LocalTraining, result: Profile, model_bytes: int
 ) -> dict[str, Any]:
     meter, steps, study = request.meter, result.steps, request.study
     return {
         "success": True,
         "device": request.device,
         "study": study.name,
-        "client": training.client,
-        "num_parameters": training.num_parameters,
+        **picked(training, "client", "num_parameters"),
         "model_bytes": model_bytes,
         "step_time_s": asdict(result.step_time_s),
         "fixed_time_s": steps.fixed_time_s,
         "comm_time_s": result.comm_time_s and asdict(result.comm_time_s),
-        "comm_source": request.comm_source,
+        "comm_source": request.source and _SOURCES[request.source][0],
         "step_energy_j": result.step_energy_j and asdict(result.step_energy_j),
         "comm_energy_j": result.comm_energy_j and asdict(result.comm_energy_j),
         "meter": meter
@@ -268,8 +259,7 @@ def _as_json(
             "training_watts": steps.window.watts,
         },
         "energy_note": request.energy_note,
-        "num_calls": steps.num_calls,
-        "local_steps": list(steps.local_steps),
+        **picked(steps, "num_calls", "local_steps"),
         "num_exchanges": result.exchanges and result.exchanges.num_exchanges,
         "processor_share": steps.processor_share,
         "cautions": list(result.cautions()),
@@ -282,19 +272,14 @@ def _as_json(
 
 
 def _blocks(request: _Request, result: Profile, document: dict[str, Any]) -> Iterator[Facts | str]:
-    from rich.markup import escape
-
     size = f"{document['num_parameters']:,} parameters, {document['model_bytes']:,} bytes"
-    how = {"bandwidth": " by the bandwidth", "stated": " as stated"}
+    how = _SOURCES[request.source][1] if request.source else ""
     facts = [
         ("device", escape(request.device)),
         ("study", f"{escape(request.study.name)}: {request.study.task.model}, {size}"),
         ("local step", _shown(result.step_time_s, "s")),
         ("besides, a call", small(result.steps.fixed_time_s, "s")),
-        (
-            "model exchange",
-            _shown(result.comm_time_s, "s") + how.get(request.comm_source or "", ""),
-        ),
+        ("model exchange", _shown(result.comm_time_s, "s") + how),
         ("energy of a step", _shown(result.step_energy_j, "J")),
         ("energy of an exchange", _shown(result.comm_energy_j, "J")),
     ]

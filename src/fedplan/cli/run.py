@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -12,6 +12,7 @@ from fedplan.cli.output import (
     Facts,
     check_file,
     draw,
+    picked,
     print_result,
     say_at_the_end,
     study_in_words,
@@ -19,18 +20,23 @@ from fedplan.cli.output import (
 )
 from fedplan.cli.progress import step_bar
 from fedplan.cli.training import StudyRequest, compile_kernels, study_options
+from fedplan.core.records import RunRecord
+from fedplan.errors import EXIT_INFEASIBLE
 from fedplan.store import Store
+from fedplan.studies.accounts import bill_table, decision_table
+from fedplan.studies.cells import RunSummary
+from fedplan.studies.courses import choose_course
+from fedplan.studies.experiment import Experiment
+from fedplan.studies.figures import has_losses, outcome_figure
+from fedplan.studies.outcome import Outcome, decisions_of, runs_within
+from fedplan.studies.stored import stored_facts
+from fedplan.studies.study_file import read_study
+from fedplan.studies.workflow import plan_step, recall_study, run_study
+from fedplan.web.report import write_report
 from fedplan.words import Table
-
-if TYPE_CHECKING:
-    from fedplan.core.records import RunRecord
-    from fedplan.figures import Figure
-    from fedplan.studies.experiment import Experiment
-    from fedplan.studies.outcome import Forecast, Outcome
 
 _MOST_DECISIONS = 12  # lines of the table: of more, the first and the last
 _REPORTS = (".md", ".html")
-_EXIT_CODES = {"reached": 0, "infeasible": 3}
 _CHOSEN = ("clients-per-round", "local-steps")  # by every course; a study has them for simulate
 
 
@@ -64,9 +70,6 @@ def run(request: StudyRequest, report: str | None) -> None:
 
     Exit codes: 0 the target was reached, 1 it was not, 2 wrong input, 3 no feasible plan.
     """
-    from fedplan.studies.courses import choose_course
-    from fedplan.studies.study_file import read_study
-
     study = request.read(
         lambda: read_study(request.study, request.overrides, required=request.required),
         lambda: check_file(report, _REPORTS),
@@ -74,20 +77,26 @@ def run(request: StudyRequest, report: str | None) -> None:
     choose_course(study, live=request.federation is not None)
     _note_unused(request)
 
-    from fedplan.studies.workflow import recall_study, run_study
-
     def simulate(experiment: Experiment, store: Store) -> Outcome:
         compile_kernels(experiment, quiet=request.quiet)
         with step_bar(quiet=request.quiet) as progress:
             return run_study(experiment, store, report=progress)
 
-    experiment, outcome = request.train(study, simulate, recall_study)
-    draw(request.plot, lambda: _figure(experiment, outcome), otherwise="there is no loss to draw")
+    experiment, outcome = request.train(request.build(study), simulate, recall_study)
+    draw(
+        request.plot,
+        lambda: outcome_figure(experiment, outcome),
+        when=has_losses(outcome),
+        otherwise="there is no loss to draw",
+    )
     if report is not None:
-        _write_report(experiment, outcome, report, request)
+        with Store(request.store_url) as store:
+            facts = stored_facts(store, experiment.save(store))
+        found = replace(facts, experiment=experiment, outcome=outcome)
+        write_report(found, report, picture=request.plot)
         say_at_the_end(f"Written: {report}")
     document = {**_as_json(experiment, outcome), "report": report}
-    code = _EXIT_CODES.get(outcome.status, 1)
+    code = EXIT_INFEASIBLE if outcome.status == "infeasible" else 1
     print_result(request.output_format, document, _blocks(experiment, outcome), code=code)
 
 
@@ -103,44 +112,24 @@ def _note_unused(request: StudyRequest) -> None:
         )
 
 
-def _figure(experiment: Experiment, outcome: Outcome) -> Figure | None:
-    from fedplan.studies.figures import has_losses, outcome_figure
-
-    return outcome_figure(experiment, outcome) if has_losses(outcome) else None
-
-
-def _write_report(
-    experiment: Experiment, outcome: Outcome, path: str, request: StudyRequest
-) -> None:
-    from fedplan.studies.stored import stored_facts
-    from fedplan.web.report import write_report
-
-    with Store(request.store_url) as store:
-        facts = stored_facts(store, experiment.save(store))
-    found = replace(facts, experiment=experiment, outcome=outcome)
-    write_report(found, path, picture=request.plot)
-
-
 def _as_json(experiment: Experiment, outcome: Outcome) -> dict[str, Any]:
     """The whole outcome, but for its rounds."""
-    from fedplan.studies.cells import RunSummary
-    from fedplan.studies.outcome import runs_within
-
     measured, all_in = outcome.measured, outcome.all_in
     runs = () if measured is None else measured.runs
     limits = experiment.constraints
+    predicted = None
+    if (told := outcome.forecast) is not None:
+        totals = {"rounds": told.rounds, **asdict(told.bill)}
+        predicted = totals | {f"{name}_interval": told.interval_of(v) for name, v in totals.items()}
     return {
-        "success": outcome.success,
-        "status": outcome.status,
+        **picked(outcome, "success", "status"),
         "study": experiment.study.name,
         "plan": _plan_json(outcome),
         "course": _course_json(runs[0]) if runs else None,
-        "predicted": outcome.forecast and _predicted_json(outcome.forecast),
+        "predicted": predicted,
         "measured": measured
         and {
-            "reached": measured.reached,
-            "rounds": measured.rounds,
-            "rounds_sd": measured.rounds_sd,
+            **picked(measured, "reached", "rounds", "rounds_sd"),
             **asdict(measured.bill),
             "as_predicted": outcome.as_predicted,
             "runs": [{**asdict(RunSummary.of(one)), "course": _course_json(one)} for one in runs],
@@ -165,8 +154,6 @@ def _as_json(experiment: Experiment, outcome: Outcome) -> dict[str, Any]:
 
 
 def _plan_json(outcome: Outcome) -> dict[str, Any] | None:
-    from fedplan.studies.workflow import plan_step
-
     if outcome.setting is None:
         return None
     step = plan_step(outcome)
@@ -176,32 +163,18 @@ def _plan_json(outcome: Outcome) -> dict[str, Any] | None:
 
 def _course_json(run: RunRecord) -> list[dict[str, Any]]:
     """What was decided in a run, and from which round on it held."""
-    from fedplan.studies.outcome import decisions_of
-
     return [
         {
-            "round": one.round,
-            "participation": one.participation,
-            "local_steps": one.local_steps,
-            "saturation": one.saturation,
+            **picked(one, "round", "participation", "local_steps", "saturation"),
             "predicted_rounds": one.expected_rounds,
-            "interval": one.interval,
-            "why": one.why,
+            **picked(one, "interval", "why"),
         }
         for one in decisions_of(run)
     ]
 
 
-def _predicted_json(expected: Forecast) -> dict[str, Any]:
-    totals = {"rounds": expected.rounds, **asdict(expected.bill)}
-    return totals | {f"{name}_interval": expected.interval_of(v) for name, v in totals.items()}
-
-
 def _blocks(experiment: Experiment, outcome: Outcome) -> Iterator[Facts | Table | str]:
     """What was trained, what was decided, the bill, and the message."""
-    from fedplan.studies.accounts import bill_table, decision_table
-    from fedplan.studies.outcome import decisions_of
-
     setting = outcome.setting
     made = () if outcome.measured is None else decisions_of(outcome.measured.runs[0])
     facts = [("study", study_in_words(experiment)), ("course", outcome.course)]
@@ -215,13 +188,10 @@ def _blocks(experiment: Experiment, outcome: Outcome) -> Iterator[Facts | Table 
         facts.append(("began", made[0].why))
     yield Facts(facts)
     if outcome.measured is not None and len(made) > 1:
-        yield _shortened(decision_table(outcome.measured.runs[0], in_full=False))
+        decisions = decision_table(outcome.measured.runs[0], in_full=False)
+        rows, half = [*decisions.rows], _MOST_DECISIONS // 2
+        if len(rows) > _MOST_DECISIONS:
+            rows[half:-half] = [["..."]]
+        yield replace(decisions, rows=rows, title="")
     yield replace(bill_table(experiment, outcome), title="")
     yield outcome.message
-
-
-def _shortened(decisions: Table) -> Table:
-    rows, half = [*decisions.rows], _MOST_DECISIONS // 2
-    if len(rows) > _MOST_DECISIONS:
-        rows[half:-half] = [["..."]]
-    return replace(decisions, rows=rows, title="")

@@ -5,19 +5,24 @@ from __future__ import annotations
 import secrets
 import socket
 import sys
-from typing import TYPE_CHECKING, Any
+import threading
+import webbrowser
+from typing import Any
 from urllib.parse import quote
 
 import click
+import uvicorn
 from click.core import ParameterSource
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from fedplan.cli.options import problem_options, store_option
+from fedplan.cli.question import is_nothing_given, read_question
 from fedplan.errors import FedplanError, InputError
 from fedplan.store import Store
 from fedplan.store.database import path_of
-
-if TYPE_CHECKING:
-    from fedplan.web.shelf import Shelf
+from fedplan.web.connections import guarded
+from fedplan.web.server import make_app
+from fedplan.web.shelf import Shelf
 
 _LOOPBACK = "127.0.0.1"
 _SHORTEST_TOKEN = 16
@@ -73,9 +78,6 @@ def serve(
 
 
 def _read_shelf(store_url: str, options: dict[str, Any]) -> Shelf:
-    from fedplan.cli.question import is_nothing_given, read_question
-    from fedplan.web.shelf import Shelf
-
     Store(store_url, readonly=True).close()  # a wrong address is said now, not on the page
     source = click.get_current_context().get_parameter_source("store_url")
     if source != ParameterSource.DEFAULT and not path_of(store_url).exists():
@@ -103,12 +105,6 @@ def _listen(host: str, port: int) -> socket.socket:
 def _serve(
     shelf: Shelf, listener: socket.socket, address: str, token: str | None, *, opens: bool
 ) -> None:
-    import uvicorn
-    from uvicorn.protocols.http.h11_impl import H11Protocol
-
-    from fedplan.web.connections import guarded
-    from fedplan.web.server import make_app
-
     app = make_app(shelf, token=token)
     config = uvicorn.Config(
         app,
@@ -127,9 +123,6 @@ def _serve(
     click.echo("Ctrl-C ends it.", err=True)
     sys.stdout.flush()
     if opens:
-        import threading
-        import webbrowser
-
         threading.Timer(0.3, webbrowser.open, [shown]).start()
     try:
         uvicorn.Server(config).run(sockets=[listener])

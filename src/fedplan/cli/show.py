@@ -8,11 +8,11 @@ from itertools import product
 from typing import Any
 
 import click
+from rich.markup import escape
 
-from fedplan.cli.options import store_options
 from fedplan.cli.output import Facts, print_result
 from fedplan.cli.stored import one_stored, open_stored, reads_store
-from fedplan.store import ExperimentEntry, RunEntry, Store, StudyEntry, describe
+from fedplan.store import Entry, ExperimentEntry, RunEntry, Store, StudyEntry, describe
 from fedplan.words import Table, flat, in_words, local_time, short, table_of
 
 _OPEN = ("-", "Infinity")  # of a key that is not given, and of a limit that is none
@@ -22,7 +22,6 @@ Key = tuple[str, int, int, int, str]
 
 
 @click.command("list")
-@store_options
 @reads_store
 def list_(store_url: str, output_format: str) -> None:
     """List what is stored: studies, experiments, and how many runs of each.
@@ -45,7 +44,7 @@ def list_(store_url: str, output_format: str) -> None:
                 "experiment": study.experiment.fingerprint,
                 "differs": differs,
                 "steps": list(store.steps(study)),
-                "num_runs": len(_runs_of_study(store, study, experiments)),
+                "num_runs": len(_runs_of(store, study, experiments)),
                 "created": study.created,
             }
             for study, differs in zip(entries, _differences(entries), strict=True)
@@ -101,7 +100,6 @@ def _listed(document: dict[str, Any]) -> Iterator[Table | str]:
 @click.command()
 @click.argument("name", metavar="NAME")
 @click.option("--runs", "with_runs", is_flag=True, help="Also list its runs.")
-@store_options
 @reads_store
 def show(name: str, with_runs: bool, store_url: str, output_format: str) -> None:
     """Show a study or an experiment: its settings, its decisions, its runs.
@@ -117,21 +115,14 @@ def show(name: str, with_runs: bool, store_url: str, output_format: str) -> None
     """
     with one_stored(store_url, name) as (store, entry):
         known = describe(store, entry)
-        if isinstance(entry, StudyEntry):
-            runs = _runs_of_study(store, entry, store.experiments())
-        else:
-            runs = _runs_of_experiment(store, entry, store.studies())
+        runs = _runs_of(store, entry, store.experiments())
     listed = [{**run.to_dict(), "made_for": role or None} for run, role in runs]
     shown = listed if with_runs else None
     document = {"success": True, **known, "num_runs": len(runs), "runs": shown}
     print_result(output_format, document, _shown(entry, document))
 
 
-def _shown(
-    entry: StudyEntry | ExperimentEntry, document: dict[str, Any]
-) -> Iterator[Facts | Table]:
-    from rich.markup import escape
-
+def _shown(entry: Entry, document: dict[str, Any]) -> Iterator[Facts | Table]:
     facts = [("experiment", f"[bold]{short(entry.fingerprint)}[/]")]
     made, num_runs = local_time(entry.created), document["num_runs"]
     if "name" in document:
@@ -240,44 +231,29 @@ def _setting(values: Mapping[str, Any]) -> str:
     return f"{who}, {values['local_steps']:,} steps"
 
 
-def _runs_of_study(
-    store: Store, study: StudyEntry, experiments: Iterable[ExperimentEntry]
+def _runs_of(
+    store: Store, entry: Entry, experiments: Iterable[ExperimentEntry]
 ) -> list[tuple[RunEntry, str]]:
-    """The study's runs, each with what it was made for: "pilot", "training" or "sweep".
+    """Runs, each with what it was made for: "pilot", "training" or "sweep".
 
-    All runs of its experiment, for "", where nothing tells its own: it had no study file.
+    Of an experiment, or of a study that had no study file, all; for "" where no study tells.
     """
-    runs = [
-        run
-        for experiment in experiments
-        if study.has_runs_of(experiment)
-        for run in store.runs(experiment.settings)
-    ]
-    if not _has_file(study):
-        return [(run, "") for run in runs]
-    roles = _roles(study, store.steps(study))
-    # Where a run's end belongs to the experiment, a pilot that went on is there twice.
-    longest = {
-        (run.stored_setting, run.seed): run for run in sorted(runs, key=lambda run: run.num_rounds)
-    }
-    own = [run for run in longest.values() if _key(run) in roles]
-    return [(run, roles[_key(run)]) for run in sorted(own, key=_place)]
-
-
-def _runs_of_experiment(
-    store: Store, experiment: ExperimentEntry, studies: Iterable[StudyEntry]
-) -> list[tuple[RunEntry, str]]:
-    """All its runs, each with what the first of its studies that has it made it for."""
+    studies = [entry] if isinstance(entry, StudyEntry) else store.studies()
+    if isinstance(entry, ExperimentEntry):
+        studies = [study for study in studies if study.has_runs_of(entry)]
+    with_file = [one for one in studies if {"task", "training"} <= one.configuration.keys()]
     roles: dict[Key, str] = {}
-    for study in studies:
-        if _has_file(study) and study.has_runs_of(experiment):
-            roles = _roles(study, store.steps(study)) | roles
-    return [(run, roles.get(_key(run), "")) for run in store.runs(experiment.settings)]
-
-
-def _has_file(study: StudyEntry) -> bool:
-    """Whether it was begun from a study file, and so has the tables and steps of one."""
-    return {"task", "training"} <= study.configuration.keys()
+    for study in with_file:
+        roles = _roles(study, store.steps(study)) | roles
+    runs = [
+        run for one in experiments if entry.has_runs_of(one) for run in store.runs(one.settings)
+    ]
+    if isinstance(entry, StudyEntry) and with_file:
+        # Where a run's end belongs to the experiment, a pilot that went on is there twice.
+        rising = sorted(runs, key=lambda run: run.num_rounds)
+        longest = {(run.stored_setting, run.seed): run for run in rising}
+        runs = sorted((run for run in longest.values() if _key(run) in roles), key=_place)
+    return [(run, roles.get(_key(run), "")) for run in runs]
 
 
 def _roles(study: StudyEntry, steps: Mapping[str, Any]) -> dict[Key, str]:

@@ -7,20 +7,19 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from fedplan.cli.output import Facts, draw, print_result, study_in_words, who_trains
+from fedplan.cli.output import Facts, draw, picked, print_result, study_in_words, who_trains
 from fedplan.cli.progress import step_bar
 from fedplan.cli.training import StudyRequest, compile_kernels, study_options
+from fedplan.core.records import RunRecord
+from fedplan.core.setting import Setting
+from fedplan.figures import run_figure_data
+from fedplan.studies.experiment import Experiment, build_jobs
+from fedplan.studies.study_file import read_study
 from fedplan.words import Table, amount, in_words, joules, seconds, table_of
-
-if TYPE_CHECKING:
-    from fedplan.core.records import RunRecord
-    from fedplan.core.setting import Setting
-    from fedplan.figures import Figure
-    from fedplan.studies.experiment import Experiment
 
 _MOST_ROWS = 12  # seeds up to which each has a row of its own
 _NEEDED = ("clients-per-round", "local-steps")
@@ -44,40 +43,31 @@ def simulate(request: StudyRequest) -> None:
       fedplan simulate setup1 data=mnist target-loss=0.5 --format json
       fedplan simulate study.toml file=fleet.csv learning-rate=0.05
     """
-    from fedplan.studies.study_file import read_study
-
     study = request.read(lambda: read_study(request.study, request.overrides, required=_NEEDED))
     experiment = request.build(study)
     compile_kernels(experiment, quiet=request.quiet)
     runs, steps_per_second = _run(experiment, quiet=request.quiet)
     document = _as_json(experiment, runs, steps_per_second)
-    message = document["message"]
-    draw(request.plot, lambda: _figure(experiment, runs, message), otherwise="no run has a round")
+    name, target, note = experiment.study.name, experiment.stop.target_loss, document["message"]
+    draw(
+        request.plot,
+        lambda: run_figure_data(runs, name=name, target_loss=target, note=note),
+        when=any(run.rounds for run in runs),
+        otherwise="no run has a round",
+    )
     blocks = _blocks(experiment, runs[0].setting, document)
-    print_result(request.output_format, document, blocks, code=0 if document["success"] else 1)
+    print_result(request.output_format, document, blocks)
 
 
 def _run(experiment: Experiment, *, quiet: bool) -> tuple[list[RunRecord], float]:
     """The runs, and how many local steps they made a second, evaluation included."""
-    from fedplan.studies.experiment import build_jobs
-
     jobs = build_jobs(experiment)
     with step_bar(quiet=quiet, rounds=len(jobs) * experiment.stop.max_rounds) as report:
         progress = None if report is None else partial(report, "training")
         start = time.perf_counter()
         runs = list(experiment.simulator.run_all(jobs, experiment.stop, progress=progress))
         took_s = time.perf_counter() - start
-    steps = sum(run.taken_part * run.local_steps for run in runs)
-    return runs, steps / took_s
-
-
-def _figure(experiment: Experiment, runs: list[RunRecord], message: str) -> Figure | None:
-    from fedplan.figures import run_figure_data
-
-    target, name = experiment.stop.target_loss, experiment.study.name
-    if not any(run.rounds for run in runs):
-        return None
-    return run_figure_data(runs, name=name, target_loss=target, note=message)
+    return runs, sum(run.taken_part * run.local_steps for run in runs) / took_s
 
 
 def _sound(runs: Sequence[RunRecord]) -> list[RunRecord]:
@@ -129,19 +119,15 @@ def _as_json(
         "success": bool(_sound(runs)),
         "study": experiment.study.name,
         "participation": training.law,
-        "clients_per_round": setting.clients_per_round,
-        "groups": setting.groups,
-        "local_steps": setting.local_steps,
+        **picked(setting, "clients_per_round", "groups", "local_steps"),
         "dropout": training.dropout,
         "num_clients": experiment.simulator.num_clients,
         "target_loss": experiment.stop.target_loss,
         "runs": [
             {
-                "seed": run.seed,
-                "status": run.status,
+                **picked(run, "seed", "status"),
                 "rounds": run.num_rounds,
-                "final_loss": run.final_loss,
-                "test_accuracy": run.test_accuracy,
+                **picked(run, "final_loss", "test_accuracy"),
                 "target_reached": run.status == "target",
                 "time_s": run.time_s if priced else None,
                 "energy_j": run.energy_j if priced else None,

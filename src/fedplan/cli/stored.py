@@ -13,15 +13,7 @@ import click
 from fedplan.cli.options import Command, stack, store_options
 from fedplan.cli.output import check_file, draw, print_json
 from fedplan.errors import Collector, FedplanError, InputError, InputProblem
-from fedplan.store import (
-    ExperimentEntry,
-    Store,
-    StudyEntry,
-    check_export,
-    export_runs,
-    in_words,
-    salvage,
-)
+from fedplan.store import Entry, Store, check_export, export_runs, in_words, salvage
 from fedplan.store.database import UNREADABLE, damaged, path_of
 from fedplan.words import short
 
@@ -40,9 +32,7 @@ def open_stored(url: str) -> Store:
 
 
 @contextmanager
-def one_stored(
-    url: str, name: str, *checks: Callable[[], None]
-) -> Iterator[tuple[Store, StudyEntry | ExperimentEntry]]:
+def one_stored(url: str, name: str, *checks: Callable[[], None]) -> Iterator[tuple[Store, Entry]]:
     """The store, to read, and what has this name in it; every problem is said at once."""
     collector = Collector()
     for check in checks:
@@ -50,19 +40,16 @@ def one_stored(
     opened = collector.attempt(lambda: open_stored(url))
     with opened or collector.finished(opened) as store:
         entry = collector.attempt(lambda: find_stored(store, name, url))
-        collector.finish()
-        if entry is None:
-            raise AssertionError("what is not found is a noted problem")
-        yield store, entry
+        yield store, collector.finished(entry)
 
 
-def find_stored(store: Store, name: str, url: str) -> StudyEntry | ExperimentEntry:
+def find_stored(store: Store, name: str, url: str) -> Entry:
     """The newest study of this name, or the one thing whose fingerprint begins like this."""
     studies = store.studies()
     named = [study for study in studies if study.name == name]
     if named:
         return named[-1]
-    entries: list[StudyEntry | ExperimentEntry] = [*studies, *store.experiments()]
+    entries: list[Entry] = [*studies, *store.experiments()]
     found = [entry for entry in entries if name and entry.fingerprint.startswith(name.lower())]
     if len(found) == 1:
         return found[0]
@@ -78,8 +65,12 @@ def find_stored(store: Store, name: str, url: str) -> StudyEntry | ExperimentEnt
 
 
 def reads_store(command: Command) -> Command:
-    """A command that shows what is stored, and nothing else: what it cannot show is damaged."""
+    """A command that shows what is stored, and nothing else: what it cannot show is damaged.
 
+    It has the options on the store.
+    """
+
+    @store_options
     @wraps(command)
     def guarded(*args: Any, store_url: str, **options: Any) -> Any:
         try:
@@ -93,9 +84,9 @@ def reads_store(command: Command) -> Command:
 
 
 def _written(help_: str, **default: Any) -> Callable[[Command], Command]:
-    """NAME and --output of a command that writes a file, and the options on its store."""
+    """NAME and --output of a command that reads the store and writes a file."""
     output = click.option("--output", "-o", metavar="FILE", help=help_, **default)
-    return stack(click.argument("name", metavar="NAME"), output, store_options)
+    return stack(click.argument("name", metavar="NAME"), output, reads_store)
 
 
 def _say(output_format: str, words: str, **document: Any) -> None:
@@ -115,7 +106,6 @@ def _recall(url: str, name: str, check: Callable[[], None]) -> Recalled:
 
 @click.command()
 @_written("Where to: .png, .svg or .html.", required=True)
-@reads_store
 def plot(name: str, output: str, store_url: str, output_format: str) -> None:
     """Draw a stored study or sweep, as far as it got, without training anything.
 
@@ -150,7 +140,6 @@ def plot(name: str, output: str, store_url: str, output_format: str) -> None:
     required=True,
     help="Where to: .csv, .json or .parquet; .db with --salvage.",
 )
-@store_options
 @reads_store
 def export(
     name: str | None, salvage: bool, output: str, store_url: str, output_format: str
@@ -188,7 +177,6 @@ def _salvage(name: str | None, output: str, store_url: str, output_format: str) 
 
 @click.command()
 @_written("Where to: .html.", default="report.html", show_default=True)
-@reads_store
 def report(name: str, output: str, store_url: str, output_format: str) -> None:
     """Write a report on a study: one HTML file that works offline and on paper.
 

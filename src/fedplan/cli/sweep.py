@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict
-from functools import partial
-from typing import TYPE_CHECKING
 
 import click
 
@@ -22,15 +20,13 @@ from fedplan.cli.progress import job_bar
 from fedplan.cli.training import StudyRequest, compile_kernels, study_options
 from fedplan.errors import InputError
 from fedplan.store import Store
+from fedplan.studies.cells import SUFFIXES, Cell, write_summaries
+from fedplan.studies.experiment import Experiment
+from fedplan.studies.figures import sweep_figure
+from fedplan.studies.grid import read_sweep
+from fedplan.studies.ray_engine import RayEngine
+from fedplan.studies.sweep import Sweep, recall_sweep, sweep_study
 from fedplan.words import Table, difference, joules, seconds, with_error
-
-if TYPE_CHECKING:
-    from fedplan.core.fleet import Fleet
-    from fedplan.studies.archive import Engine
-    from fedplan.studies.cells import Cell
-    from fedplan.studies.experiment import Experiment
-    from fedplan.studies.grid import SweptStudy
-    from fedplan.studies.sweep import Sweep
 
 _MOST_COLUMNS = 10  # of the matrix side by side; more go below
 
@@ -68,26 +64,34 @@ def sweep(request: StudyRequest, engine: str, output: str | None) -> None:
 
     Exit codes: 0 some setting reached the target with every seed, 1 none did, 2 wrong input.
     """
-    from fedplan.studies.cells import SUFFIXES, write_summaries
-    from fedplan.studies.figures import sweep_figure
-    from fedplan.studies.grid import read_sweep
-    from fedplan.studies.sweep import recall_sweep
+    live = request.federation is not None
+
+    def check_engine() -> None:
+        if engine != "local" and live:
+            raise InputError(f"--engine {engine} is for simulated runs: leave it out, or --runner.")
 
     swept = request.read(
         lambda: read_sweep(request.study, request.overrides, required=request.required),
-        lambda: _check_engine(engine, request.federation),
+        check_engine,
         lambda: check_file(output, SUFFIXES),
     )
-    if request.federation is not None and swept.study.training.law == "turns":
+    if live and swept.study.training.law == "turns":
         raise InputError(
             "a grid of groups is made from what devices cost, which nobody knows of a federation "
             "before it trains. Leave participation=turns out, or --runner flower."
         )
+    experiment = request.build(swept.study)
+    grid = swept.grid(experiment.problem.fleet)
+
+    def simulate(experiment: Experiment, store: Store) -> Sweep:
+        made_by = RayEngine(experiment) if engine == "ray" else None
+        if made_by is None:
+            compile_kernels(experiment, quiet=request.quiet)
+        with job_bar(quiet=request.quiet) as count:
+            return sweep_study(experiment, grid, store, engine=made_by, count=count)
+
     experiment, result = request.train(
-        swept.study,
-        partial(_train, swept, engine, quiet=request.quiet),
-        lambda live, store: recall_sweep(live, swept.grid(_fleet(live)), store),
-        swept=swept,
+        experiment, simulate, lambda seen, store: recall_sweep(seen, grid, store), grid=grid
     )
     if output is not None:
         write_summaries(output, result.runs)
@@ -104,41 +108,7 @@ def sweep(request: StudyRequest, engine: str, output: str | None) -> None:
         "best": result.best and asdict(result.best),
         "message": result.message,
     }
-    code = 1 if result.best is None else 0
-    print_result(request.output_format, document, _blocks(experiment, result), code=code)
-
-
-def _check_engine(engine: str, federation: str | None) -> None:
-    if engine != "local" and federation is not None:
-        raise InputError(f"--engine {engine} is for simulated runs: leave it out, or --runner.")
-
-
-def _train(
-    swept: SweptStudy, engine: str, experiment: Experiment, store: Store, *, quiet: bool
-) -> Sweep:
-    """Make the runs of the grid."""
-    from fedplan.studies.sweep import sweep_study
-
-    made_by = _ready(engine, experiment, quiet=quiet)
-    with job_bar(quiet=quiet) as count:
-        grid = swept.grid(_fleet(experiment))
-        return sweep_study(experiment, grid, store, engine=made_by, count=count)
-
-
-def _fleet(experiment: Experiment) -> Fleet:
-    if (fleet := experiment.assumed_fleet) is None:
-        raise AssertionError("a study without a fleet is refused")
-    return fleet
-
-
-def _ready(name: str, experiment: Experiment, *, quiet: bool) -> Engine:
-    """The engine of this name; the local one has compiled what it needs."""
-    if name == "ray":
-        from fedplan.studies.ray_engine import RayEngine
-
-        return RayEngine(experiment)
-    compile_kernels(experiment, quiet=quiet)
-    return experiment.simulator
+    print_result(request.output_format, document, _blocks(experiment, result))
 
 
 def _blocks(experiment: Experiment, result: Sweep) -> Iterator[Facts | Table | str]:

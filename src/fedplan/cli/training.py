@@ -30,7 +30,7 @@ from fedplan.store import Store
 
 if TYPE_CHECKING:
     from fedplan.studies.experiment import Experiment
-    from fedplan.studies.grid import SweptStudy
+    from fedplan.studies.grid import Grid
     from fedplan.studies.study import Study
 
 T = TypeVar("T")
@@ -103,18 +103,17 @@ class StudyRequest:
 
     def train(
         self,
-        study: Study,
+        experiment: Experiment,
         simulate: Callable[[Experiment, Store], T],
         recall: Callable[[Experiment, Store], T],
         *,
-        swept: SweptStudy | None = None,
+        grid: Grid | None = None,
     ) -> tuple[Experiment, T]:
-        """The study's experiment, and what comes of simulating it.
+        """An experiment, and what comes of simulating it.
 
-        Or else what can be recalled once the federation has run or swept it; the experiment then
-        has the devices as they have shown themselves.
+        Or else what can be recalled once the federation has run it, or swept the grid; the
+        experiment then has the devices as they have shown themselves.
         """
-        experiment = self.build(study)
         if self.federation is None:
             with self.open_store() as store:
                 return experiment, simulate(experiment, store)
@@ -126,7 +125,8 @@ class StudyRequest:
                 click.echo(line, err=True, nl=False)
 
         note_kept(self.store_url)
-        launch_study(study, self.federation, self.store_url, follow=follow, swept=swept)
+        study = experiment.study
+        launch_study(study, self.federation, self.store_url, follow=follow, grid=grid)
         with self.open_store() as store:
             trained = with_devices(experiment, store)
             return trained, recall(trained, store)

@@ -15,7 +15,7 @@ from tempfile import TemporaryDirectory
 from fedplan import __version__
 from fedplan.errors import FedplanError, InputError
 from fedplan.store.database import path_of
-from fedplan.studies.grid import SweptStudy
+from fedplan.studies.grid import Grid
 from fedplan.studies.study import Study
 
 _TAIL = 15  # lines of Flower's that say why it failed
@@ -27,9 +27,9 @@ def launch_study(
     store_url: str,
     *,
     follow: Callable[[str], None],
-    swept: SweptStudy | None = None,
+    grid: Grid | None = None,
 ) -> None:
-    """Have a federation run a study into the store, or sweep it; returns when that is done.
+    """Have a federation run a study into the store, or sweep this grid; returns when that is done.
 
     federation : the name of a SuperLink connection in Flower's configuration.
     follow : hears every line that Flower prints.
@@ -47,7 +47,7 @@ def launch_study(
             "store": f"sqlite:///{store}",
             "models": str(store.parent),
             "desk": desk,
-            "sweep": "" if swept is None else swept.lists_text(),
+            "sweep": "" if grid is None else json.dumps(grid.keys),
         }
         (app / "pyproject.toml").write_text(_app(config), encoding="utf-8")
         code, tail = _follow([_flwr(), "run", "--stream", "--", str(app), federation], follow)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
@@ -14,7 +15,6 @@ from flwr.serverapp import Grid, ServerApp
 
 from fedplan.atomic import draft_of
 from fedplan.core.records import RoundRecord, RunRecord, Stop
-from fedplan.course.live import alike
 from fedplan.errors import FedplanError, InputError
 from fedplan.flower.app import pack, unpack
 from fedplan.flower.client import partition_name
@@ -29,7 +29,7 @@ from fedplan.strictjson import to_json
 from fedplan.studies.archive import Progress
 from fedplan.studies.devices import save_names
 from fedplan.studies.experiment import Experiment, build_experiment
-from fedplan.studies.grid import SweptStudy
+from fedplan.studies.grid import Grid as SweepGrid
 from fedplan.studies.study import study_from_text
 from fedplan.studies.sweep import sweep_study
 from fedplan.studies.workflow import Report, run_study
@@ -140,8 +140,8 @@ def main(grid: Grid, context: Context) -> None:
             folder = Path(config["models"]) / f"{study.name}-{entry.experiment.fingerprint[:12]}"
             with _alone(folder, desk):
                 report, engine = _reporter(desk), live_engine(grid, experiment, store, folder)
-                if text := config["sweep"]:
-                    tried = SweptStudy.from_text(study, text).grid(alike(experiment.num_clients))
+                tried = SweepGrid.of_keys(json.loads(config["sweep"] or "{}"))
+                if tried is not None:
                     progress = partial(report, "sweep")
                     sweep_study(experiment, tried, store, engine=engine, progress=progress)
                 else:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -41,6 +41,26 @@ class Grid:
         """Every (K, E), most local steps first, so that the longest runs do not come last."""
         return [(k, e) for e in reversed(self.local_steps) for k in self.who]
 
+    @property
+    def keys(self) -> dict[str, tuple[int, ...]]:
+        """The grid as a study is stored with it: lists instead of one setting; see `of_keys`."""
+        return {"groups" if self.groups else LISTS[0]: self.who, "local-steps": self.local_steps}
+
+    @classmethod
+    def of_keys(cls, training: Mapping[str, Any]) -> Grid | None:
+        """The grid of what is stored of a study; None where it was not swept.
+
+        >>> grid = Grid(local_steps=(5, 10), groups=(2, 4))
+        >>> Grid.of_keys(grid.keys) == grid, Grid.of_keys({"local-steps": 5})
+        (True, None)
+        """
+        lists = {
+            key.replace("-", "_"): tuple(training[key])
+            for key in LISTS
+            if isinstance(training.get(key), list | tuple)
+        }
+        return cls(**lists) if len(lists) > 1 else None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SweptStudy:
@@ -58,21 +78,6 @@ class SweptStudy:
             most = float(min(len(fleet), _MOST_GROUPS))
             return Grid(groups=groups or _geometric(1.0, most), local_steps=steps)
         return Grid(clients_per_round=clients or default.clients_per_round, local_steps=steps)
-
-    def lists_text(self) -> str:
-        """What the command says of the grid of a live sweep, to be sent there: see `from_text`."""
-        return json.dumps(self.lists)
-
-    @classmethod
-    def from_text(cls, study: Study, text: str) -> SweptStudy:
-        """A study with what a command elsewhere says of its grid.
-
-        >>> swept = read_sweep("demo", ["local-steps=5,10"])
-        >>> SweptStudy.from_text(swept.study, swept.lists_text()) == swept
-        True
-        """
-        lists = {key: tuple(values) for key, values in json.loads(text).items()}
-        return cls(study=study, lists=lists)
 
 
 def read_sweep(

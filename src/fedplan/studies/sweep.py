@@ -63,8 +63,7 @@ def sweep_study(
             "Lower energy-weight, or give the fleet its joules."
         )
     configuration = experiment.study.configuration()
-    who = "groups" if grid.groups else "clients-per-round"
-    configuration["training"] |= {who: grid.who, "local-steps": grid.local_steps}
+    configuration["training"] |= grid.keys
     jobs = _jobs(experiment, grid)
     entry = store.save_study(experiment.study.name, configuration, experiment.settings)
     archive = experiment.archive(store, engine)
