@@ -20,14 +20,14 @@ def make_frame(columns: Mapping[str, Sequence[Any]]) -> Any:
     (2, 2)
     """
     for library in ("polars", "pandas"):
-        if _is_installed(library):
+        if find_spec(library) is not None:
             return import_module(library).DataFrame(dict(columns))
     raise MissingExtraError("to_frame()", "frames", package="polars (or pandas)")
 
 
 def check_parquet() -> None:
     """Refuse to write Parquet without polars."""
-    if not _is_installed("polars"):
+    if find_spec("polars") is None:
         raise MissingExtraError("Export to Parquet", "frames", package="polars")
 
 
@@ -50,7 +50,3 @@ def write_parquet(
     frames = [polars.DataFrame(schema=schema)]
     frames += [polars.DataFrame(dict(part), schema=schema) for part in parts]
     polars.concat(frames).write_parquet(path)
-
-
-def _is_installed(library: str) -> bool:
-    return find_spec(library) is not None

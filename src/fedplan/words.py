@@ -7,35 +7,34 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 SECONDS_PER_HOUR = 3600.0
 JOULES_PER_KWH = 3.6e6
 _DIGITS = 12  # of a fingerprint: as many as tell it from others
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unit:
+class Unit(NamedTuple):
     """A unit to show a quantity in, and its size in seconds or joules."""
 
     name: str
     size: float
 
 
-NO_UNIT = Unit(name="", size=1.0)
+NO_UNIT = Unit("", 1.0)
 
-# Each unit with the quantity from which on it reads better than the one before.
-_TIME_UNITS = (
-    (0.0, Unit(name="s", size=1.0)),
-    (300.0, Unit(name="min", size=60.0)),
-    (3 * SECONDS_PER_HOUR, Unit(name="h", size=SECONDS_PER_HOUR)),
-)
-_ENERGY_UNITS = (
-    (0.0, Unit(name="J", size=1.0)),
-    (2e3, Unit(name="kJ", size=1e3)),
-    (2e6, Unit(name="MJ", size=1e6)),
-    (10 * JOULES_PER_KWH, Unit(name="kWh", size=JOULES_PER_KWH)),
-)
+# Each unit by the quantity from which on it reads better than the one before.
+_TIME_UNITS = {
+    0.0: Unit("s", 1.0),
+    300.0: Unit("min", 60.0),
+    3 * SECONDS_PER_HOUR: Unit("h", SECONDS_PER_HOUR),
+}
+_ENERGY_UNITS = {
+    0.0: Unit("J", 1.0),
+    2e3: Unit("kJ", 1e3),
+    2e6: Unit("MJ", 1e6),
+    10 * JOULES_PER_KWH: Unit("kWh", JOULES_PER_KWH),
+}
 
 
 def time_unit(typical_s: float) -> Unit:
@@ -44,7 +43,7 @@ def time_unit(typical_s: float) -> Unit:
     >>> time_unit(90.0).name, time_unit(1200.0).name, time_unit(86400.0).name
     ('s', 'min', 'h')
     """
-    return next(unit for start, unit in reversed(_TIME_UNITS) if typical_s >= start)
+    return _TIME_UNITS[max(start for start in _TIME_UNITS if typical_s >= start)]
 
 
 def energy_unit(typical_j: float) -> Unit:
@@ -53,7 +52,7 @@ def energy_unit(typical_j: float) -> Unit:
     >>> [energy_unit(10.0**power).name for power in (2, 4, 7, 9)]
     ['J', 'kJ', 'MJ', 'kWh']
     """
-    return next(unit for start, unit in reversed(_ENERGY_UNITS) if typical_j >= start)
+    return _ENERGY_UNITS[max(start for start in _ENERGY_UNITS if typical_j >= start)]
 
 
 def number(value: float) -> str:
@@ -100,12 +99,12 @@ def seconds(value: float) -> str:
     >>> seconds(1237.7), seconds(9.0), seconds(math.inf), seconds(math.nan)
     ('20.6 min', '9 s', 'never', '-')
     """
-    return _if_finite(value, lambda: quantity(value, time_unit(value)))
+    return _endless(value) or quantity(value, time_unit(value))
 
 
 def joules(value: float) -> str:
     """An energy in the unit that suits it."""
-    return _if_finite(value, lambda: quantity(value, energy_unit(value)))
+    return _endless(value) or quantity(value, energy_unit(value))
 
 
 def whole(value: float | None) -> str:
@@ -116,13 +115,12 @@ def whole(value: float | None) -> str:
     """
     if value is None:
         return "-"
-    return _if_finite(value, lambda: f"{value:,.0f}" if value < 1e6 else number(value))
+    return _endless(value) or (f"{value:,.0f}" if value < 1e6 else number(value))
 
 
-def _if_finite(value: float, shown: Callable[[], str]) -> str:
-    if math.isnan(value):  # nothing was measured
-        return "-"
-    return "never" if math.isinf(value) else shown()
+def _endless(value: float) -> str:
+    """What is said of no number, where nothing was measured, and of one without an end."""
+    return "-" if math.isnan(value) else "never" if math.isinf(value) else ""
 
 
 def small(value: float, unit: str) -> str:
@@ -245,11 +243,9 @@ def flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str
     for key, value in values.items():
         if isinstance(value, Mapping) and value:
             yield from flat(value, f"{prefix}{key}.")
-        elif value is None:
-            yield f"{prefix}{key}", "-"
         else:
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-            yield f"{prefix}{key}", text
+            yield f"{prefix}{key}", "-" if value is None else text
 
 
 # How values are written that are more than a number or a text, by their names in results.
@@ -338,6 +334,5 @@ def table_of(
             rows[-1].append(words)
             if is_name:
                 left.add(head)
-    more = len(items) - most
-    note = f"{more:,} {rest}" if more > 0 else ""
+    note = f"{len(items) - most:,} {rest}" if len(items) > most else ""
     return Table(tuple(columns), rows, title=title, left=left, whole=whole, note=note)

@@ -116,22 +116,21 @@ def make_cells(runs: Iterable[RunSummary], objective: Objective) -> list[Cell]:
 
 
 def _cell(runs: Sequence[RunSummary], objective: Objective) -> Cell:
-    arrived = [run for run in runs if run.status == "target"]
+    first, arrived = runs[0], [run for run in runs if run.status == "target"]
     costs = [run.cost(objective) for run in runs]
-    whole = len(arrived) == len(runs)
     return Cell(
-        clients_per_round=runs[0].clients_per_round,
-        local_steps=runs[0].local_steps,
+        clients_per_round=first.clients_per_round,
+        local_steps=first.local_steps,
         seeds=len(runs),
         reached=len(arrived),
         rounds=mean_of([run.rounds for run in arrived]),
         rounds_sd=deviation_of([run.rounds for run in arrived]),
         time_s=mean_of([run.time_s for run in arrived]),
         energy_j=mean_of([run.energy_j for run in arrived]),
-        cost=mean_of(costs) if whole else math.inf,
-        cost_error=deviation_of(costs) / math.sqrt(len(costs)) if whole else math.nan,
-        participation=runs[0].participation,
-        groups=runs[0].groups,
+        cost=mean_of(costs),  # infinite where one of them is
+        cost_error=deviation_of(costs) / math.sqrt(len(costs)),
+        participation=first.participation,
+        groups=first.groups,
     )
 
 
@@ -141,8 +140,8 @@ def mean_of(values: Sequence[float]) -> float:
 
 
 def deviation_of(values: Sequence[float]) -> float:
-    """The standard deviation; NaN of fewer than two values."""
-    return statistics.stdev(values) if len(values) > 1 else math.nan
+    """The standard deviation; NaN of fewer than two values, or where one is infinite."""
+    return statistics.stdev(values) if len(values) > 1 and math.inf not in values else math.nan
 
 
 def empirical_optimum(runs: Sequence[RunSummary], objective: Objective) -> Cell | None:

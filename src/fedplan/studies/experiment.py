@@ -36,15 +36,9 @@ _FULL_ROUNDS = 100.0
 # Raise it when the same settings begin to give other numbers: runs stored before no longer count.
 SIMULATION = 1
 
-_OF_A_RUN = (
-    "batch_size",
-    "learning_rate",
-    "schedule",
-    "decay",
-    "evaluate_every",
-    "evaluate_subset",
-)
-_LATER = ("decay_every", "decay_rounds", "rates", "dropout")  # where unset, stored without them
+# Keys of [training] that change the losses of a run; the later ones are stored where they are set.
+_ALWAYS = {"batch_size", "learning_rate", "schedule", "decay", "evaluate_every", "evaluate_subset"}
+_LATER = {"decay_every", "decay_rounds", "rates", "dropout"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -173,9 +167,7 @@ def _load(study: Study) -> tuple[Learner, Fleet | None, str, dict[str, Any]]:
     if (known := data) is not None:
         collector.add(*_size_problems(study, known.num_clients, fleet))
         learner = collector.attempt(lambda: build_learner(study.task, study.training, known))
-    collector.finish()
-    if data is None or learner is None:
-        raise AssertionError("a missing part is always a noted problem")
+    learner, data = collector.finished(learner), collector.finished(data)
     return learner, fleet, data.name, _comparable_settings(study, data)
 
 
@@ -284,16 +276,12 @@ def _comparable_settings(study: Study, data: FederatedData) -> dict[str, Any]:
 
     Not the devices: seconds and joules follow from the cohorts, for any fleet.
     """
-    task, training = study.task, study.training
-    settings: dict[str, Any] = {
-        "simulation": SIMULATION,
-        "task": task.model_dump(),
-        "training": {name: getattr(training, name) for name in _OF_A_RUN},
-    }
-    settings["training"] |= {name: value for name in _LATER if (value := getattr(training, name))}
-    if task.data not in DATA_SETS:
-        settings["task"]["data"] = f"sha256:{_content(data)}"
-    return settings
+    task = study.task.model_dump()
+    if study.task.data not in DATA_SETS:
+        task["data"] = f"sha256:{_content(data)}"
+    training = study.training.model_dump(include=_ALWAYS | _LATER)
+    kept = {name: value for name, value in training.items() if value or name in _ALWAYS}
+    return {"simulation": SIMULATION, "task": task, "training": kept}
 
 
 def _live_settings(settings: Mapping[str, Any], federation: str) -> dict[str, Any]:

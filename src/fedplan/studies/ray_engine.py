@@ -80,8 +80,8 @@ class _Worker:
     def __init__(self, study: Study) -> None:
         self._simulator = build_experiment(study).simulator
 
-    def run(self, job: Job, stop: Stop) -> RunRecord:
-        return self._simulator.run(job.course, stop, seed=job.seed)
+    def run(self, place: int, job: Job, stop: Stop) -> tuple[int, Job, RunRecord]:
+        return place, job, self._simulator.run(job.course, stop, seed=job.seed)
 
 
 def _each(
@@ -92,20 +92,19 @@ def _each(
     # A worker beyond the processors that are free would keep a job waiting for one of them.
     free = max(int(ray.available_resources().get("CPU", 1)), 1)
     todo = iter(enumerate(jobs))
-    under_way: dict[Any, tuple[int, Job, Any]] = {}
+    under_way: dict[Any, Any] = {}  # what a worker makes, and the worker
 
-    def give(worker: Any, place: int, job: Job) -> None:
-        under_way[worker.run.remote(job, stop)] = (place, job, worker)
+    def give(worker: Any, item: tuple[int, Job]) -> None:
+        under_way[worker.run.remote(*item, stop)] = worker
 
-    for place, job in islice(todo, free):
-        give(worker_type.remote(study), place, job)
+    for item in islice(todo, free):
+        give(worker_type.remote(study), item)
     while under_way:
         (done,), _ = ray.wait(list(under_way), num_returns=1)
-        place, job, worker = under_way.pop(done)
-        for next_place, next_job in islice(todo, 1):
-            # First, for whoever gets the run may take a while to save it.
-            give(worker, next_place, next_job)
-        yield place, job, ray.get(done)
+        worker = under_way.pop(done)
+        for item in islice(todo, 1):  # first, for whoever gets the run may take a while to save it
+            give(worker, item)
+        yield ray.get(done)
 
 
 @contextmanager

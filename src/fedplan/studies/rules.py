@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Collection, Iterator
+from pathlib import Path
 from typing import Any
 
+from fedplan.errors import suggestion
 from fedplan.participation import LAWS
 from fedplan.prices_and_limits import PRICES, kebab
 from fedplan.studies.courses import PAPER
@@ -21,47 +24,44 @@ _PRICES = [kebab(name) for name in PRICES if name != "mb_per_client_round"]
 
 
 def settle(
-    tables: Tables,
-    overridden: Collection[str],
-    required: Collection[str] = (),
-    found: Collection[Fault] = (),
+    tables: Tables, overridden: Collection[str], required: Collection[str]
 ) -> tuple[Tables, list[Fault]]:
     """The tables without keys that an override made pointless, and all their faults.
 
-    `required` are keys that must have a value and tables that must be there, `found` are faults
-    known already.
+    `required` are keys that must have a value and tables that must be there.
     A key that requires another value of a second key is a fault, unless an override of that
     second key made it so: `partition=iid` silently drops a file's `shards-per-label`.
     """
     tables = {table: dict(values) for table, values in tables.items()}
     for table in ("task", "training"):
         tables.setdefault(table, {})
-    faults = [*find_faults(tables), *found]
+    faults = [*find_faults(tables), *_faults(_missing_data(tables["task"].get("data")))]
     wrong = {fault.key for fault in faults}
-    faults += _retire(tables, overridden, wrong)
-    known = _known(tables, wrong)
+    faults += _faults(_retire(tables, overridden, wrong))
+    known = {  # every key whose value is certain, given or by default
+        name: tables.get(key.table, {}).get(name, key.default)
+        for name, key in KEYS.items()
+        if name not in wrong and (name in tables.get(key.table, {}) or not key.required)
+    }
     faults += _missing(known, tables, wrong, required)
-    faults += [
-        Fault(table=KEYS[name].table, key=name, message=message)
-        for name, message in _contradictions(known, has_fleet="fleet" in tables)
-    ]
-    return tables, faults
+    return tables, faults + _faults(_contradictions(known, has_fleet="fleet" in tables))
 
 
-def _known(tables: Tables, wrong: Collection[str | None]) -> dict[str, Any]:
-    """Every key whose value is certain, given or by default."""
-    known = {}
-    for name, key in KEYS.items():
-        given = tables.get(key.table, {})
-        if name not in wrong and (name in given or not key.required):
-            known[name] = given.get(name, key.default)
-    return known
+def _faults(found: Found) -> list[Fault]:
+    return [Fault(table=KEYS[name].table, key=name, message=message) for name, message in found]
 
 
-def _retire(
-    tables: Tables, overridden: Collection[str], wrong: Collection[str | None]
-) -> list[Fault]:
-    faults = []
+def _missing_data(data: Any) -> Found:
+    if isinstance(data, str) and data not in DATA_SETS and not os.path.exists(data):  # noqa: PTH110
+        message = (
+            f"data must be {', '.join(DATA_SETS)}, or the path of an .npz file or a folder, but "
+            f"there is no {data!r}.{suggestion(Path(data).name, DATA_SETS)}"
+        )
+        yield "data", message
+
+
+def _retire(tables: Tables, overridden: Collection[str], wrong: Collection[str | None]) -> Found:
+    """Take out what an override made pointless; what is so without one is a fault."""
     changed = set(overridden)
     for name, key in KEYS.items():
         given = tables.get(key.table, {})
@@ -81,8 +81,7 @@ def _retire(
             message = f"give {other} or {name}, not both: the file has its own."
         elif name in overridden:
             message += f" Leave it out, or set {other} too."
-        faults.append(Fault(table=key.table, key=name, message=message))
-    return faults
+        yield name, message
 
 
 def _missing(
@@ -100,8 +99,11 @@ def _missing(
     wanted += [name for name in _RATE_KEYS if known.get("schedule") == _RATE_KEYS[name]]
     missing = [name for name in wanted if known.get(name) in (None, [])]
     # What is asked for by name must do something: a target-loss of 0 is none.
-    asked = [name for name in required if name in KEYS and _makes_sense(name, known)]
-    missing += [name for name in asked if not known.get(name)]
+    for name in required:
+        if name in KEYS and not known.get(name):
+            other, values = KEYS[name].only or (None, ())
+            if other not in known or known[other] in values:
+                missing.append(name)
     for name in missing:
         if name not in wrong:
             table = KEYS[name].table
@@ -110,14 +112,6 @@ def _missing(
                 f"{KEYS[name].text}"
             )
             yield Fault(table=table, key=None, message=message)
-
-
-def _makes_sense(name: str, known: dict[str, Any]) -> bool:
-    """Whether a key goes with what the others say."""
-    if (only := KEYS[name].only) is None:
-        return True
-    other, values = only
-    return other not in known or known[other] in values
 
 
 def _contradictions(known: dict[str, Any], *, has_fleet: bool) -> Found:

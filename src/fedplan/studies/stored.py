@@ -11,10 +11,10 @@ from fedplan.errors import InputError
 from fedplan.store import Entry, RunEntry, Store
 from fedplan.studies.devices import Devices, observed_devices
 from fedplan.studies.experiment import Experiment, build_experiment
-from fedplan.studies.grid import LISTS, Grid
+from fedplan.studies.grid import Grid
 from fedplan.studies.keys import TABLES
 from fedplan.studies.outcome import Outcome
-from fedplan.studies.study import Study, find_faults, make_study, stored_tables
+from fedplan.studies.study import Study, find_faults, make_study
 from fedplan.studies.sweep import Sweep, recall_sweep
 from fedplan.studies.workflow import recall_study
 
@@ -86,31 +86,24 @@ def stored_facts(store: Store, entry: Entry) -> Recalled:
 
 def stored_study(name: str, configuration: Mapping[str, Any]) -> tuple[Study, Grid | None]:
     """The study as it was read, and the grid if it was swept; InputError where it is neither."""
-    known = {
-        table: values
-        for table, values in configuration.items()
-        if table in TABLES and isinstance(values, dict)
-    }
-    tables = {"task": {}, **stored_tables(known)}
-    grid = _take_grid(tables["training"])
+    tables: dict[str, dict[str, Any]] = {"task": {}, "training": {}, "planning": {}}
+    for table, values in configuration.items():
+        if table in TABLES and isinstance(values, dict):
+            tables[table] = dict(values)
+    # What earlier versions planned from is no key any more.
+    tables["planning"].pop("pilot-budget", None)
+    if tables["planning"].get("pilots") == "designed":
+        del tables["planning"]["pilots"]
+    if (grid := Grid.of_keys(tables["training"])) is not None:  # it says one thing of many runs
+        tables["training"] |= dict.fromkeys(grid.keys)
     problems = [
         f"what is stored of it has {table}, which no study file has."
         for table in configuration
-        if table not in known
+        if table not in tables
     ]
     if problems := [*problems, *(fault.message for fault in find_faults(tables))]:
         raise InputError(problems)
     return make_study(name, tables), grid
-
-
-def _take_grid(training: dict[str, Any]) -> Grid | None:
-    """The grid of a study that was swept, taken out of what it says of one run."""
-    keys = [key for key in LISTS if isinstance(training.get(key), list)]
-    if len(keys) < 2:
-        return None
-    lists = {key.replace("-", "_"): tuple(training[key]) for key in keys}
-    training |= dict.fromkeys(keys)
-    return Grid(**lists)
 
 
 def _with_outcome(known: Recalled, store: Store) -> Recalled:

@@ -21,18 +21,11 @@ from fedplan.studies.keys import (
     TrainingTable,
 )
 
-# Keys that came later, with what was so before. Where they say the same they are not stored, so
-# that a study that is in a store already is found again.
-_BEFORE: dict[str, dict[str, Any]] = {
-    "training": {
-        "decay-every": None,
-        "decay-rounds": None,
-        "rates": None,
-        "participation": None,
-        "groups": None,
-        "dropout": 0.0,
-    },
-    "planning": {"course": None, "pilots": None, "earlier-runs": "use", "saturation": None},
+# Keys that came later: as they are by default they are not stored, so that a study that is in a
+# store already is found again.
+_LATER = {
+    "training": ("decay-every", "decay-rounds", "rates", "participation", "groups", "dropout"),
+    "planning": ("course", "pilots", "earlier-runs", "saturation"),
 }
 # Keys and values that are no more, and what to do instead.
 _ONLINE = "training itself is the pilot now, and every round counts"
@@ -57,13 +50,13 @@ class Study(BaseModel):
     planning: PlanningTable = PlanningTable()
 
     def configuration(self) -> dict[str, Any]:
-        """Every key of the study, as the store keeps it; `stored_tables` reads it."""
+        """Every key of the study, as the store keeps it."""
         tables = self.model_dump(by_alias=True, exclude={"name"})
         written = {name: table for name, table in tables.items() if table is not None}
-        for table, keys in _BEFORE.items():
-            for key, value in keys.items():
-                if written[table][key] == value:
-                    del written[table][key]
+        for table, names in _LATER.items():
+            for name in names:
+                if written[table][name] == KEYS[name].default:
+                    del written[table][name]
         return written
 
     def to_text(self) -> str:
@@ -92,44 +85,28 @@ def find_faults(tables: Mapping[str, Mapping[str, Any]]) -> list[Fault]:
     return []
 
 
+def _fault(details: dict[str, Any]) -> Fault:
+    """Pydantic's error in fedplan's own words."""
+    table, name = map(str, details["loc"][:2])
+    message = wrong_value(name, details)
+    if details["type"] == "extra_forbidden":
+        message = unknown_key(name, table)
+    elif details["type"] == "missing":
+        message = f"{name} is missing from [{table}]. {KEYS[name].text}"
+    elif (name, details["input"]) == ("pilots", "designed"):
+        message = _GONE["pilots"]
+    return Fault(table=table, key=name, message=message)
+
+
 def make_study(name: str, tables: Mapping[str, Mapping[str, Any]]) -> Study:
     """The study that tables without faults describe."""
     return Study.model_validate({"name": name, **tables})
 
 
-def stored_tables(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """The tables of a stored configuration, with the keys that it goes without.
-
-    Of what earlier versions planned from, which is no key any more, nothing is left.
-    """
-    whole = {name: dict(values) for name, values in tables.items()}
-    for table, keys in _BEFORE.items():
-        whole[table] = {**keys, **whole.get(table, {})}
-    whole["planning"].pop("pilot-budget", None)
-    if whole["planning"]["pilots"] == "designed":
-        whole["planning"]["pilots"] = None
-    return whole
-
-
 def study_from_text(text: str) -> Study:
     """The study that `Study.to_text` wrote down."""
     written = json.loads(text)
-    return make_study(written["name"], stored_tables(written["tables"]))
-
-
-def _fault(details: dict[str, Any]) -> Fault:
-    """Pydantic's error in fedplan's own words."""
-    table, name = map(str, details["loc"][:2])
-    match details["type"]:
-        case "extra_forbidden":
-            message = unknown_key(name, table)
-        case "missing":
-            message = f"{name} is missing from [{table}]. {KEYS[name].text}"
-        case "literal_error" if (name, details["input"]) == ("pilots", "designed"):
-            message = _GONE["pilots"]
-        case _:
-            message = wrong_value(name, details)
-    return Fault(table=table, key=name, message=message)
+    return make_study(written["name"], written["tables"])
 
 
 def unknown_key(name: str, table: str | None = None) -> str:

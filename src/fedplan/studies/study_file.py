@@ -7,18 +7,16 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
 import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from fedplan.errors import InputError, InputProblem, suggestion
 from fedplan.studies.keys import DATA_SETS, KEYS, TABLES
 from fedplan.studies.rules import Tables, settle
-from fedplan.studies.study import Fault, Study, make_study, unknown_key
+from fedplan.studies.study import Study, make_study, unknown_key
 from fedplan.tables import read_fleet
 
 _BUILT_IN = Path(__file__).parent / "builtin"
@@ -54,81 +52,77 @@ def read_study(
     >>> study.training.clients_per_round, study.training.seeds
     (3, 2)
     """
-    source = _open(name)
-    given, override_problems = _parse_overrides(overrides)
-    tables = _merge(source.tables, given)
-    tables, faults = settle(tables, given.keys(), required, _path_faults(tables))
-    source.note_faults(faults, given.keys())
-    if problems := [*source.problems, *override_problems]:
+    source = _Source(name)
+    given, problems = _parse_overrides(overrides)
+    tables = {table: dict(values) for table, values in source.tables.items()}
+    for key, value in given.items():
+        tables.setdefault(KEYS[key].table, {})[key] = value
+    tables, faults = settle(tables, given.keys(), required)
+    for fault in faults:
+        if fault.key in given:
+            source.problems.append(InputProblem(source=_COMMAND_LINE, message=fault.message))
+        elif source.text is not None:
+            source.note(fault.message, _find_line(source.text, fault.table, fault.key))
+    if problems := [*source.problems, *problems]:
         raise InputError([*problems, *_fleet_problems(tables)])
     return make_study(source.name, tables)
 
 
-@dataclass(slots=True, kw_only=True)
 class _Source:
     """A study file: what it says, and what is wrong before its keys are looked at.
 
     text : None where it cannot be read, or is no TOML.
     """
 
-    name: str
-    shown: str
     text: str | None = None
-    tables: Tables = field(default_factory=dict)
-    problems: list[InputProblem] = field(default_factory=list)
+
+    def __init__(self, name: str) -> None:
+        is_own = name in builtin_studies()
+        path = _BUILT_IN / f"{name}.toml" if is_own else Path(name)
+        self.name, self._shown = path.stem, f"study {name}" if is_own else name
+        self.problems: list[InputProblem] = []
+        self.tables: Tables = {}
+        for table, values in self._read(name, path).items():
+            if table in TABLES and isinstance(values, dict):
+                self.tables[table] = {
+                    key: _from_folder(key, value, path) for key, value in values.items()
+                }
+            else:
+                self.note(_stray(table, values), _find_line(self.text or "", table, None))
+
+    def _read(self, name: str, path: Path) -> dict[str, Any]:
+        """What the TOML says; nothing where it cannot be had."""
+        try:
+            text = _read_text(path)
+            content = tomllib.loads(text)
+        except (FileNotFoundError, NotADirectoryError):
+            names = builtin_studies()
+            self.note(
+                "there is no such study. Give the path of a study file, or a built-in study: "
+                f"{', '.join(names)}.{suggestion(name, names)}"
+            )
+        except IsADirectoryError:
+            self.note("is a folder. Give the path of a study file.")
+        except UnicodeDecodeError:
+            self.note("is not text in UTF-8.")
+        except tomllib.TOMLDecodeError as error:
+            place = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
+            line, column = (int(place[1]), place[2]) if place else (None, None)
+            self.note(f"is not valid TOML: {str(error).split(' (at ')[0].lower()}.", line, column)
+        except RecursionError:
+            self.note("has lists or tables nested too deeply. Write them flat.")
+        except (OSError, ValueError) as error:
+            self.note(f"cannot be read ({str(error).split(';')[0]}). Check the path and the file.")
+        else:
+            self.text = text
+            return content
+        return {}
 
     def note(self, message: str, line: int | None = None, column: str | None = None) -> None:
         """Something wrong with the file."""
         self.problems.append(
-            InputProblem(source=self.shown, line=line, column=column, message=message)
+            InputProblem(source=self._shown, line=line, column=column, message=message)
         )
-
-    def note_faults(self, faults: Iterable[Fault], overridden: Collection[str]) -> None:
-        """What is wrong with keys, of the file or of the command line."""
-        for fault in faults:
-            if fault.key in overridden:
-                self.problems.append(InputProblem(source=_COMMAND_LINE, message=fault.message))
-            elif self.text is not None:
-                self.note(fault.message, _find_line(self.text, fault.table, fault.key))
-
-
-def _open(name: str) -> _Source:
-    if name in builtin_studies():
-        path, shown = _BUILT_IN / f"{name}.toml", f"study {name}"
-    else:
-        path, shown = Path(name), name
-    source = _Source(name=path.stem, shown=shown)
-    try:
-        text = _read_text(path)
-        content = tomllib.loads(text)
-    except (FileNotFoundError, NotADirectoryError):
-        names = builtin_studies()
-        source.note(
-            "there is no such study. Give the path of a study file, or a built-in study: "
-            f"{', '.join(names)}.{suggestion(name, names)}"
-        )
-    except IsADirectoryError:
-        source.note("is a folder. Give the path of a study file.")
-    except UnicodeDecodeError:
-        source.note("is not text in UTF-8.")
-    except tomllib.TOMLDecodeError as error:
-        place = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
-        line, column = (int(place[1]), place[2]) if place else (None, None)
-        source.note(f"is not valid TOML: {str(error).split(' (at ')[0].lower()}.", line, column)
-    except RecursionError:
-        source.note("has lists or tables nested too deeply. Write them flat.")
-    except (OSError, ValueError) as error:
-        source.note(f"cannot be read ({str(error).split(';')[0]}). Check the path and the file.")
-    else:
-        source.text = text
-        for table, values in content.items():
-            if table in TABLES and isinstance(values, dict):
-                source.tables[table] = {
-                    key: _from_folder(key, value, path) for key, value in values.items()
-                }
-            else:
-                source.note(_stray(table, values), _find_line(text, table, None))
-    return source
 
 
 def _read_text(path: Path) -> str:
@@ -160,16 +154,11 @@ def _parse_overrides(overrides: Iterable[str]) -> tuple[dict[str, Any], list[Inp
     for text in overrides:
         name, equals, value = text.partition("=")
         table, dot, key = name.strip().rpartition(".")
-        message = None
-        if not equals:
-            message = f"{text!r} must look like key=value."
-        elif key not in KEYS:
-            message = unknown_key(key)
-        elif dot and table != KEYS[key].table:
-            message = unknown_key(key, table)
-        if message is None:
+        if equals and key in KEYS and (not dot or table == KEYS[key].table):
             given[key] = _parse_value(value.strip())
         else:
+            missing = f"{text!r} must look like key=value."
+            message = unknown_key(key, table) if equals else missing
             problems.append(InputProblem(source=_COMMAND_LINE, message=message))
     return given, problems
 
@@ -185,24 +174,6 @@ def _parse_value(text: str) -> Any:
     except (ValueError, RecursionError):
         return text
     return parsed["value"] if parsed.keys() == {"value"} else text
-
-
-def _merge(tables: Tables, given: dict[str, Any]) -> Tables:
-    merged = {table: dict(values) for table, values in tables.items()}
-    for key, value in given.items():
-        merged.setdefault(KEYS[key].table, {})[key] = value
-    return merged
-
-
-def _path_faults(tables: Tables) -> list[Fault]:
-    data = tables.get("task", {}).get("data")
-    if not isinstance(data, str) or data in DATA_SETS or os.path.exists(data):  # noqa: PTH110
-        return []
-    message = (
-        f"data must be {', '.join(DATA_SETS)}, or the path of an .npz file or a folder, but there "
-        f"is no {data!r}.{suggestion(Path(data).name, DATA_SETS)}"
-    )
-    return [Fault(table="task", key="data", message=message)]
 
 
 def _fleet_problems(tables: Tables) -> Iterable[InputProblem]:

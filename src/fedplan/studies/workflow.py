@@ -53,8 +53,7 @@ def run_study(
     Stored runs are not trained again; the engine makes the others, by default the simulator.
     without one.
     """
-    case = _Case(experiment, store, report)
-    case.entry = experiment.save(store)
+    case = _Case(experiment, store, report, experiment.save(store))
     return case.follow(experiment.archive(store, engine))
 
 
@@ -96,53 +95,47 @@ class _Case:
     entry : of a study that is run, which keeps what is decided; None where it is recalled.
     """
 
-    entry: StudyEntry | None = None
-
-    def __init__(self, experiment: Experiment, store: Store, report: Report | None = None) -> None:
+    def __init__(
+        self,
+        experiment: Experiment,
+        store: Store,
+        report: Report | None = None,
+        entry: StudyEntry | None = None,
+    ) -> None:
         self._experiment, self._store, self._report = experiment, store, report
-        self._live = experiment.federation is not None
+        self._entry, self._live = entry, experiment.federation is not None
         self._course = choose_course(experiment.study, live=self._live)
         self._problem = planned_problem(experiment)
         self._pilots: tuple[RunRecord, ...] = ()
 
     def follow(self, archive: Archive) -> Outcome:
         """The whole way, or as far as an archive without an engine has it."""
+        stop, training = self._experiment.stop, self._experiment.study.training
         if self._course == PAPER:
-            self._run_pilots(archive)
+            progress, planning = self._progress("pilots"), self._experiment.study.planning
+            for run in run_pilots(planning, stop.max_rounds, archive, progress=progress):
+                self._pilots += (run,)
+                self._note("pilots", [asdict(RunSummary.of(one)) for one in self._pilots])
         begun, course = self._begin()
         if course is None:
             return begun
         self._note("plan", plan_step(begun))
-        seeds = self._experiment.study.training.every_seed
-        jobs = [Job(course=course, seed=seed) for seed in seeds]
-        runs = archive.run_all(jobs, self._experiment.stop, progress=self._progress("training"))
+        jobs = [Job(course=course, seed=seed) for seed in training.every_seed]
+        runs = archive.run_all(jobs, stop, progress=self._progress("training"))
         done = sum(run.status != "unfinished" for run in runs)
-        if done < len(jobs):
-            return self._so_far(begun, runs, f"{done} of {len(jobs)} runs are done.")
-        ended = self._ended(begun, runs)
-        if ended.measured is not None:
-            self._note("training", {"reached": ended.measured.reached, "of": len(runs)})
-        return ended
+        measured = Measured.of(runs, self._experiment.objective) if runs else None
+        if measured is None or done < len(jobs):
+            so_far = f"Training has not ended: {done} of {len(jobs)} runs are done. {_GOES_ON}"
+            return replace(begun, measured=measured, message=f"{begun.why} {so_far}".lstrip())
+        self._note("training", {"reached": measured.reached, "of": len(runs)})
+        return self._ended(begun, measured)
 
     def _note(self, step: str, value: Any) -> None:
-        if self.entry is not None:
-            self._store.save_step(self.entry, step, value)
+        if self._entry is not None:
+            self._store.save_step(self._entry, step, value)
 
     def _progress(self, step: str) -> Progress | None:
         return None if self._report is None else partial(self._report, step)
-
-    def _run_pilots(self, archive: Archive) -> None:
-        planning, most = self._experiment.study.planning, self._experiment.stop.max_rounds
-        for run in run_pilots(planning, most, archive, progress=self._progress("pilots")):
-            self._pilots += (run,)
-            self._note("pilots", [asdict(RunSummary.of(one)) for one in self._pilots])
-
-    def _so_far(self, begun: Outcome, runs: Sequence[RunRecord], done: str) -> Outcome:
-        return replace(
-            begun,
-            measured=Measured.of(runs, self._experiment.objective) if runs else None,
-            message=f"{begun.why} Training has not ended: {done} {_GOES_ON}".lstrip(),
-        )
 
     def _outcome(self, **known: Any) -> Outcome:
         """What is known, with the pilots so far."""
@@ -170,7 +163,7 @@ class _Case:
         options: dict[str, Any] = {}
         if self._course == ONLINE:
             question = Online(problem=self._problem).identity
-            options = known_of_study(self._experiment, question, self._store, self.entry)
+            options = known_of_study(self._experiment, question, self._store, self._entry)
             options["stop"] = self._experiment.stop
         course = make_course(self._course, self._problem, **options)
         return self._started(course.setting), course
@@ -208,11 +201,10 @@ class _Case:
         samples = self._experiment.simulator.learner.sizes
         return replace(self._problem, fleet=fleet).with_samples(samples)
 
-    def _ended(self, begun: Outcome, runs: Sequence[RunRecord]) -> Outcome:
-        measured = Measured.of(runs, self._experiment.objective)
+    def _ended(self, begun: Outcome, measured: Measured) -> Outcome:
+        runs = measured.runs
         problem = self._as_observed([*begun.pilots, *runs])
         forecast = forecast_of(runs, problem, self._experiment.stop.max_rounds)
-        groups = begun.groups if begun.setting is None else _groups(begun.setting, problem)
         all_in = measured.bill.plus(begun.pilots_bill)
         status, words = verdict(self._experiment, measured, all_in, forecast)
         return replace(
@@ -220,7 +212,7 @@ class _Case:
             status=status,
             measured=measured,
             forecast=forecast,
-            groups=groups,
+            groups=begun.groups if begun.setting is None else _groups(begun.setting, problem),
             alternatives=self._alternatives(runs, problem) if measured.reached else (),
             message=f"{begun.why} {words}".lstrip(),
         )
