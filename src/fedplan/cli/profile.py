@@ -81,10 +81,7 @@ _SOURCES = {
 @format_option
 @download_option
 @quiet_option
-@click.pass_context
 def profile(
-    context: click.Context,
-    /,
     study: str,
     overrides: tuple[str, ...],
     output_format: str,
@@ -112,15 +109,14 @@ def profile(
       fedplan profile --fleet-from sqlite:///fedplan.db --output fleet.csv
     """
     if options["listen"] is not None:
-        _refuse_others(context, _WITH_LISTEN, "--listen, which only serves")
+        _refuse_others(_WITH_LISTEN, "--listen, which only serves")
         allowed = options["allow_network"]
         _listen(options["listen"], output_format, allow_network=allowed, quiet=quiet)
         return
     if options["fleet_from"] is not None:
-        _refuse_others(context, _WITH_FLEET_FROM, "--fleet-from, which measures nothing")
-        named = context.get_parameter_source("study") == ParameterSource.COMMANDLINE
-        asked = study if named else None
-        show_fleet(options["fleet_from"], asked, options["output"], output_format)
+        _refuse_others(_WITH_FLEET_FROM, "--fleet-from, which measures nothing")
+        named = study if _is_given("study") else None
+        show_fleet(options["fleet_from"], named, options["output"], output_format)
         return
     request = _read(*named_study(study, overrides), options)
     if download:
@@ -221,14 +217,18 @@ def _exchange_problems(sources: list[str], options: dict[str, Any]) -> Iterator[
         yield f"--bandwidth-mbps must be a finite number > 0, but got {bandwidth}."
 
 
-def _refuse_others(context: click.Context, allowed: Collection[str], what: str) -> None:
+def _is_given(name: str) -> bool:
+    context = click.get_current_context()
+    named = context.get_parameter_source(name) == ParameterSource.COMMANDLINE
+    return named and context.params[name] != ()  # of no words, click 8.2.0 says the same
+
+
+def _refuse_others(allowed: Collection[str], what: str) -> None:
     """Refuse every argument and option that does not go with this one."""
     collector = Collector()
-    for parameter in context.command.params:
+    for parameter in click.get_current_context().command.params:
         name = parameter.name or ""
-        given = context.get_parameter_source(name) == ParameterSource.COMMANDLINE
-        given &= context.params[name] != ()  # of no words, click 8.2.0 says the same
-        if given and name not in allowed:
+        if name not in allowed and _is_given(name):
             shown = parameter.opts[0] if isinstance(parameter, click.Option) else parameter.metavar
             collector.add(f"{shown} does not go with {what}.")
     collector.finish()

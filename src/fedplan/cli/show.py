@@ -13,7 +13,7 @@ from rich.markup import escape
 from fedplan.cli.output import Facts, print_result
 from fedplan.cli.stored import one_stored, open_stored, reads_store
 from fedplan.store import Entry, ExperimentEntry, RunEntry, Store, StudyEntry, describe
-from fedplan.words import Table, flat, in_words, local_time, short, table_of
+from fedplan.words import Table, flat, in_words, local_time, short, span, table_of, totals
 
 _OPEN = ("-", "Infinity")  # of a key that is not given, and of a limit that is none
 _UNIFORM = "uniform"  # the law of runs that say nothing of theirs
@@ -190,9 +190,9 @@ def _words(name: str, step: Any) -> Iterator[str]:
     """A step of fedplan's own in words; nothing of any other."""
     if name == "pilots":
         for run in step:
-            parts = {"final_loss": "loss {}", "time_s": "{}", "energy_j": "{}"}
-            totals = ", ".join(form.format(in_words(run[key], key)) for key, form in parts.items())
-            yield f"{_setting(run)}, seed {run['seed']}: {run['rounds']:,} rounds, {totals}"
+            end = f"{run['rounds']:,} rounds, loss {in_words(run['final_loss'], 'final_loss')}"
+            paid = totals(run["time_s"], run["energy_j"])
+            yield f"{_setting(run)}, seed {run['seed']}: {end}, {paid}"
     elif name == "plan":
         course = step.get("course", "fixed")
         yield _setting(step) if course == "fixed" else f"{course}: begins with {_setting(step)}"
@@ -201,8 +201,8 @@ def _words(name: str, step: Any) -> Iterator[str]:
     elif name == "earlier" and (ends := step["saturation"]) is None:
         yield "nothing was known of local steps"
     elif name == "earlier":
-        low, high = (in_words(end, "saturation") for end in ends)
-        yield f"local steps saturate at {low} to {high}, by earlier runs of the same task"
+        ends = span(ends, in_words)
+        yield f"local steps saturate at {ends}, by earlier runs of the same task"
     elif name == "training":
         yield f"{step['reached']:,} of {step['of']:,} runs reached the target"
         if step.get("status", "target") != "target":
@@ -213,10 +213,9 @@ def _words(name: str, step: Any) -> Iterator[str]:
     elif name == "sweep" and (best := step["best"]) is None:
         yield "no setting reached the target with every seed"
     elif name == "sweep":
-        cost, rounds, time, energy = (
-            in_words(best[key], key) for key in ("cost", "rounds", "time_s", "energy_j")
-        )
-        yield f"{_setting(best)} cost least: {cost}, in {rounds} rounds, {time}, {energy}"
+        cost, rounds = in_words(best["cost"]), in_words(best["rounds"])
+        paid = totals(best["time_s"], best["energy_j"])
+        yield f"{_setting(best)} cost least: {cost}, in {rounds} rounds, {paid}"
     elif name == "clients":
         yield ", ".join(step)
 

@@ -40,7 +40,10 @@ def one_stored(url: str, name: str, *checks: Callable[[], None]) -> Iterator[tup
     opened = collector.attempt(lambda: open_stored(url))
     with opened or collector.finished(opened) as store:
         entry = collector.attempt(lambda: find_stored(store, name, url))
-        yield store, collector.finished(entry)
+        collector.finish()
+        if entry is None:
+            raise AssertionError("what is not found is a noted problem")
+        yield store, entry
 
 
 def find_stored(store: Store, name: str, url: str) -> Entry:
