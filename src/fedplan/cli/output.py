@@ -151,33 +151,26 @@ def print_blocks(blocks: Iterable[Block]) -> None:
             out.print()
         if isinstance(block, str):
             out.print(block.translate(_WRITTEN_OUT), markup=False)
-        elif isinstance(block, Table):
-            out.print(_table_grid(block))
-        else:
-            if block.title is not None:
-                out.print(block.title)
-            out.print(_facts_grid(block))
+            continue
+        if isinstance(block, Facts) and block.title is not None:
+            out.print(block.title)
+        out.print(_grid(block))
 
 
-def _facts_grid(facts: Facts) -> Grid:
-    from rich.table import Table as Grid
-
-    grid = Grid.grid(padding=(0, 3))
-    for name, value in facts.facts:
-        shown = value.translate(_WRITTEN_OUT)
-        grid.add_row(name if facts.title is None else f"  {name}", shown)
-    return grid
-
-
-def _table_grid(table: Table) -> Grid:
+def _grid(block: Facts | Table) -> Grid:
     from rich.markup import escape
     from rich.table import Table as Grid
 
-    grid = Grid(box=None, title=table.title or None, title_justify="left")
-    for name in table.head:
-        justify: JustifyMethod = "left" if name in table.left else "right"
-        grid.add_column(name, justify=justify, no_wrap=name in table.whole)
-    for row in table.rows:
+    if isinstance(block, Facts):
+        grid, indent = Grid.grid(padding=(0, 3)), "" if block.title is None else "  "
+        for name, value in block.facts:
+            grid.add_row(indent + name, value.translate(_WRITTEN_OUT))
+        return grid
+    grid = Grid(box=None, title=block.title or None, title_justify="left")
+    for name in block.head:
+        justify: JustifyMethod = "left" if name in block.left else "right"
+        grid.add_column(name, justify=justify, no_wrap=name in block.whole)
+    for row in block.rows:
         cells = (cell if isinstance(cell, Marked) else escape(cell) for cell in row)
         grid.add_row(*(cell.translate(_WRITTEN_OUT) for cell in cells))
     return grid
