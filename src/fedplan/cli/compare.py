@@ -55,7 +55,7 @@ def compare(request: StudyRequest, courses: tuple[str, ...], seeds: int | None) 
 
     Exit codes: 0 some course reached the target with every seed, 1 none did, 2 wrong input.
     """
-    entrants = request.read(lambda: read_entrants(request.study, request.overrides, courses, seeds))
+    entrants = request.read(read_entrants, courses=courses, seeds=seeds)
     experiment = request.build(entrants[0].study)
     with request.open_store() as store:
         compile_kernels(experiment, quiet=request.quiet)

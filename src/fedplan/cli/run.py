@@ -71,8 +71,7 @@ def run(request: StudyRequest, report: str | None) -> None:
     Exit codes: 0 the target was reached, 1 it was not, 2 wrong input, 3 no feasible plan.
     """
     study = request.read(
-        lambda: read_study(request.study, request.overrides, required=request.required),
-        lambda: check_file(report, _REPORTS),
+        read_study, lambda: check_file(report, _REPORTS), required=request.required
     )
     choose_course(study, live=request.federation is not None)
     _note_unused(request)

@@ -43,8 +43,7 @@ def simulate(request: StudyRequest) -> None:
       fedplan simulate setup1 data=mnist target-loss=0.5 --format json
       fedplan simulate study.toml file=fleet.csv learning-rate=0.05
     """
-    study = request.read(lambda: read_study(request.study, request.overrides, required=_NEEDED))
-    experiment = request.build(study)
+    experiment = request.build(request.read(read_study, required=_NEEDED))
     compile_kernels(experiment, quiet=request.quiet)
     runs, steps_per_second = _run(experiment, quiet=request.quiet)
     document = _as_json(experiment, runs, steps_per_second)

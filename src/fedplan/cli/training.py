@@ -68,12 +68,13 @@ class StudyRequest:
         """What a study must say that has a target; real devices are measured as they train."""
         return ("target-loss",) if self.runner == "flower" else ("target-loss", "fleet")
 
-    def read(self, read: Callable[[], T], *checks: Callable[[], None]) -> T:
-        """What `read` gives, if all checks pass too; every problem is said at once."""
+    def read(self, read: Callable[..., T], *checks: Callable[[], None], **options: Any) -> T:
+        """What `read` makes of the study, if all checks pass too; every problem is said at once."""
         collector = Collector()
         for check in (self._check_runner, *checks, lambda: check_file(self.plot)):
             collector.attempt(check)
-        return collector.finished(collector.attempt(read))
+        found = collector.attempt(lambda: read(self.study, self.overrides, **options))
+        return collector.finished(found)
 
     def _check_runner(self) -> None:
         """Refuse one option without the other, and Flower where it is not installed."""
