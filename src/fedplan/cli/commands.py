@@ -11,23 +11,21 @@ from fedplan import __version__
 _GROUP = "fedplan.commands"
 # fedplan's own, with the first sentence of their help: each is imported when it is asked for.
 _OWN = {
-    "compare": "Train a study as several courses would, and hold their whole bills against each "
-    "other.",
+    "compare": "Train a study with several courses, and compare their full bills.",
     "estimate": "Fit a0, b0 and c0 to pilot runs, with intervals.",
     "export": "Write the runs of a study or an experiment into a file, round by round.",
     "frontier": "List every setting that nothing beats on both time and energy.",
-    "learn": "Learn from runs of one task how many local steps pay, whatever trained them.",
+    "learn": "Learn from runs of one task, made with any framework, how many local steps pay off.",
     "list": "List what is stored: studies, experiments, and how many runs of each.",
     "plan": "Find who should train when, and the local steps, that cost least.",
-    "plot": "Draw a study or a sweep of the store, as far as it got, without training anything.",
+    "plot": "Draw a stored study or sweep, as far as it got, without training anything.",
     "profile": "Measure this device: seconds and joules of a local step and of a model exchange.",
-    "report": "Write what a study has come to as a page: one HTML file that works offline and on "
-    "paper.",
+    "report": "Write a report on a study: one HTML file that works offline and on paper.",
     "run": "Train a study to its target at the lowest cost, learning from every round.",
     "serve": "Explore plans in a browser: what prices, limits and devices do to K, E, time and "
     "energy.",
-    "show": "Show a study or an experiment: its settings, what was decided, its runs.",
-    "simulate": "Train with FedAvg, simulated, once for each seed.",
+    "show": "Show a study or an experiment: its settings, its decisions, its runs.",
+    "simulate": "Simulate FedAvg, once for each seed.",
     "sweep": "Train every clients-per-round x local-steps of a grid, and compare what the target "
     "costs.",
 }
