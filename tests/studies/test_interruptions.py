@@ -290,6 +290,16 @@ def test_two_sweeps_of_the_same_study_at_once_come_to_the_same(tmp_path, undistu
     assert len(finished_runs(path)) == whole.num_runs
 
 
+@pytest.mark.slow
+def test_two_sweeps_at_once_make_most_runs_once(tmp_path):
+    words, path = [word.replace("seeds=2", "seeds=10") for word in SWEEP], tmp_path / "runs.db"
+    both = [begin(words, path) for _ in range(2)]
+    errs = [process.communicate()[1] for process in both]
+    begun = sum(len(logged("training", err)) for err in errs)
+    assert len(finished_runs(path)) == 40
+    assert 40 <= begun <= 60
+
+
 FULL_DISK = """
 import resource, sys
 from fedplan.cli import main
