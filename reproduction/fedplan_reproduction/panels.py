@@ -13,9 +13,8 @@ from scipy.optimize import isotonic_regression
 from fedplan import Objective
 from fedplan.figures import Figure, Panel
 from fedplan.figures.axes import Axis, fit_axis
-from fedplan.figures.lines import known, line_with_spread
-from fedplan.figures.spec import Line, Texts, rule, spot
-from fedplan.figures.style import BLACK, BLUE, PURPLE, Look, line_looks
+from fedplan.figures.spec import Line, Texts, known, line_with_spread, rule, spot
+from fedplan.figures.style import BLACK, BLUE, PURPLE, Look, series_looks
 from fedplan.studies import Cell, RunSummary, make_cells
 from fedplan.words import NO_UNIT, energy_unit, time_unit
 from fedplan_reproduction.curves import CurvePoint
@@ -92,7 +91,7 @@ def cost_panel(
         if math.isfinite(cell.cost):
             groups.setdefault(cell.setting[0], []).append(cell)
     names = {f"K={k}": sorted(groups[k], key=lambda cell: cell.local_steps) for k in sorted(groups)}
-    looks = line_looks([*names])
+    looks = series_looks(names)
     lines = [_cost_line(name, looks[name], cells) for name, cells in names.items()]
     own = {one.method: one for one in priced if one.energy_weight == weight}
     marks = [
@@ -166,7 +165,7 @@ def _curve_panel(
     groups: dict[str, list[CurvePoint]] = {}
     for point in points:
         groups.setdefault(point.line, []).append(point)
-    looks = line_looks([name for name in groups if name.startswith("K=")])
+    looks = series_looks([name for name in groups if name.startswith("K=")])
     lines = [
         line_with_spread(
             name,
@@ -174,7 +173,6 @@ def _curve_panel(
             np.array([point.seconds for point in own]),
             np.array([point.value for point in own]),
             np.array([point.sd for point in own]),
-            "band",
         )
         for name, own in groups.items()
     ]

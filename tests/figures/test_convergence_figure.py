@@ -44,9 +44,13 @@ def drawn(data: Figure) -> Figure:
     return data
 
 
+def named_lines(panel: Panel) -> list[Line]:
+    return [part for part in panel.parts if isinstance(part, Line) and part.name]
+
+
 def lines_of(panel: Panel) -> list[Line]:
     """The lines but that of the target."""
-    return [line for line in panel.lines if line.look is not None]
+    return [line for line in named_lines(panel) if line.look is not None]
 
 
 def test_a_line_is_the_mean_over_seeds_and_its_band_one_standard_deviation() -> None:
@@ -67,20 +71,20 @@ def test_a_line_is_the_mean_over_seeds_and_its_band_one_standard_deviation() -> 
     assert first.x.tolist() == [0, 1, 2] and first.y.tolist() == [4.0, 2.5, 1.5]
     assert first.high - first.y == pytest.approx([0.0, math.sqrt(0.5), math.sqrt(0.5)])
     assert alone.y.tolist() == [4.0, 1.0] and not alone.high.size
-    in_time = data.panels[1].lines[0]
+    in_time = named_lines(data.panels[1])[0]
     assert in_time.x[-1] == 20.0  # where half of the runs have ended
     assert in_time.y[-1] == pytest.approx((1.0 + 3.0) / 2)
-    accuracy = data.panels[2].lines[0]
+    accuracy = named_lines(data.panels[2])[0]
     assert accuracy.y == pytest.approx([0.0, 0.15, 0.3])
-    target = data.panels[0].lines[-1]
+    target = named_lines(data.panels[0])[-1]
     assert target.name == "target 0.5" and set(target.y) == {0.5}
-    assert len(data.panels[2].lines) == 2
+    assert len(named_lines(data.panels[2])) == 2
 
 
 def test_panels_of_convergence_are_those_the_runs_have_numbers_for() -> None:
     data = drawn(convergence_data([run_of((2, 5), [2.0, None, 1.0])], title="mine"))
     assert [panel.x.label for panel in data.panels] == ["round"]
-    assert data.panels[0].lines[0].y.tolist() == [2.0, 1.5, 1.0]
+    assert named_lines(data.panels[0])[0].y.tolist() == [2.0, 1.5, 1.0]
     with pytest.raises(InputError, match="a run with a loss"):
         convergence_data([run_of((2, 5), [2.0], status="diverged")], title="mine")
 

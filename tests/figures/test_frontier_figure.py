@@ -12,7 +12,7 @@ from fedplan.core.fleet import Fleet
 from fedplan.errors import InputError
 from fedplan.figures import Figure, alone, draw_print, frontier_figure_data
 from fedplan.figures.frontier import Mark, frontier_panel
-from fedplan.figures.spec import Panel, Points, Texts
+from fedplan.figures.spec import Line, Panel, Points, Texts
 from fedplan.planning.frontier import FrontierPoint, compute_frontier
 
 
@@ -134,7 +134,7 @@ def test_limits_near_the_frontier_are_on_the_axes() -> None:
     panel = frontier_panel(points, [], constraints=limits)
     assert panel.x.has(160.0)
     assert not panel.y.has(1e6)
-    (limit,) = panel.lines
+    (limit,) = (one for one in panel.parts if isinstance(one, Line) and one.name)
     assert limit.name == "deadline: 160 s" and set(limit.x) == {160.0}
 
 

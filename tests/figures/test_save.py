@@ -41,7 +41,7 @@ def test_the_same_data_is_the_same_file(tmp_path: Path, frontier_data: Figure, s
 def test_a_png_is_wide_enough_for_print(tmp_path: Path, frontier_data: Figure) -> None:
     save_figure(frontier_data, tmp_path / "frontier.png")
     header = (tmp_path / "frontier.png").read_bytes()[16:24]
-    assert (int.from_bytes(header[:4]), int.from_bytes(header[4:])) == (7 * 160, 736)
+    assert (int.from_bytes(header[:4]), int.from_bytes(header[4:])) == (1184, 736)
 
 
 def test_a_page_needs_no_network(tmp_path: Path, plan_data: Figure) -> None:

@@ -15,6 +15,7 @@ from fedplan.errors import InputError
 from fedplan.figures import (
     Figure,
     TurnBill,
+    alone,
     draw_print,
     draw_screen,
     save_figure,
@@ -120,7 +121,7 @@ def test_both_drawings_have_every_bar(data: Figure) -> None:
     assert traces[0].hovertext[3].startswith("round 4, group 3: 2 devices")
 
 
-@pytest.mark.parametrize("count", [1, 2, 8, 20, 23, 70])
+@pytest.mark.parametrize("count", [1, 2, 8, 20, 23, 70, 227])
 def test_no_text_overlaps_another_or_leaves_the_paper(count: int) -> None:
     share = 1 / count
     groups = [
@@ -142,16 +143,39 @@ def test_no_text_overlaps_another_or_leaves_the_paper(count: int) -> None:
     assert all(b.x0 >= -1 and b.y0 >= -1 and b.x1 <= width + 1 and b.y1 <= height for b in boxes)
 
 
-def test_on_a_phone_panels_stand_below_each_other_with_two_bills_and_short_names() -> None:
-    third = replace(UNIFORM, name="another way")
-    data = turns_figure_data(GROUPS, ORDER * 9, [TURNS, UNIFORM, third], narrow=True)
-    assert [len(row) for row in data.rows] == [1, 1, 1, 1]
+def many_groups(count: int) -> list[Group]:
+    return [
+        Group(clients=1 + place % 3, data_share=1 / count, frequency=1 / count, time_s=1.0 + place)
+        for place in range(count)
+    ]
+
+
+@pytest.mark.parametrize(("count", "rows", "second"), [(21, 11, "3 to 4"), (227, 19, "13 to 24")])
+def test_of_many_groups_those_of_like_speed_share_a_row(count: int, rows: int, second: str) -> None:
+    groups = many_groups(count)
+    order = [*range(0, count, 7)]
+    data = turns_figure_data(groups, order, [TURNS, UNIFORM])
+    timeline, devices, shares = data.rows[0]
+    names = timeline.y.names[:-2]
+    assert len(names) == rows and names[1] == second and names[-1].startswith("slowest  ")
+    bounds = [[int(word) for word in name.split() if word.isdigit()] for name in names]
+    rounds = boxes_of(data)[0]
+    for row, group in zip(rows_of(rounds), order, strict=True):
+        assert bounds[row][0] <= group + 1 <= bounds[row][-1]
+    assert len(set(rounds.colours)) == len(order)  # as in the table of groups
+    for panel, total in ((devices, sum(group.clients for group in groups)), (shares, 1.0)):
+        assert sum(panel.parts[0].right) == pytest.approx(total)
+    assert data.size[1] < 12
+
+
+def test_one_panel_below_the_other_has_names_that_fit_a_phone() -> None:
+    long = replace(UNIFORM, name="a tenth of the clients, one epoch (10 steps)")
+    data = alone(*turns_figure_data(GROUPS, ORDER, [TURNS, UNIFORM, long]).rows[1])
+    assert [len(row) for row in data.rows] == [1, 1, 1]
     assert not any(panel.shares_y for panel in data.panels)
-    assert "24 rounds in turns" in data.panels[0].title
-    for panel in data.panels[1:]:
-        assert panel.y.names == ("turns\n400 rounds", "best uniform\n(K=4, E=20)\n300 rounds")
-    lines = [line for panel in data.panels for name in panel.y.names for line in name.split("\n")]
-    assert max(map(len, lines)) <= 16
+    expected = "a tenth of the\nclients, one epoch\n(10 steps)\n300 rounds"
+    for panel in data.panels:
+        assert panel.y.names[1:] == ("best uniform\n(K=4, E=20)\n300 rounds", expected)
 
 
 def test_for_a_page_it_is_lists_and_numbers_without_titles(data: Figure) -> None:

@@ -44,14 +44,11 @@ class Axis:
     all_zero: bool = False  # nothing but zeros to show
 
     @property
-    def has_few_decades(self) -> bool:
-        """Whether a logarithmic axis has room for ticks between the powers of ten."""
-        return self.high < _FEW_DECADES * self.low
-
-    @property
-    def is_by_decades(self) -> bool:
-        """Whether its ticks are powers of ten; those of others are evenly spaced."""
-        return self.log and self.high > _WITHIN_A_DECADE * self.low
+    def decades(self) -> tuple[float, ...]:
+        """Where ticks stand in a decade; nowhere on an axis whose ticks are evenly spaced."""
+        if not self.log or self.high <= _WITHIN_A_DECADE * self.low:
+            return ()
+        return (1.0, 2.0, 5.0) if self.high < _FEW_DECADES * self.low else (1.0,)
 
     @property
     def ends(self) -> tuple[float, float]:

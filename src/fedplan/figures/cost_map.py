@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,10 +12,10 @@ from fedplan.core.constraints import Constraints
 from fedplan.core.fleet import FloatArray, IntArray
 from fedplan.core.objective import Objective
 from fedplan.core.problem import Problem
-from fedplan.figures.axes import count_axis, fit_axis
+from fedplan.figures.axes import Axis, count_axis, fit_axis
 from fedplan.figures.frontier import Mark, looks
-from fedplan.figures.spec import Categories, Line, Map, Panel, Part, Shaded, scale_panel, spot
-from fedplan.figures.style import BLUE, LEVELS, Look, band_colours
+from fedplan.figures.spec import Categories, Line, Map, Panel, Points, Shaded, scale_panel, spot
+from fedplan.figures.style import LEVELS, Look, band_colours
 from fedplan.planning.steps import steps_range
 from fedplan.planning.surface import STEPS_A_DECADE, Surface, cost_surface, ladder, lattice
 from fedplan.words import NO_UNIT
@@ -22,6 +23,7 @@ from fedplan.words import NO_UNIT
 _FAR = 50.0  # times the lowest cost; what costs more, or never gets there, is drawn as this
 _BELOW, _ABOVE = -0.8, 4.0  # what the next levels would be
 _FINE = 110  # points along each axis of the drawn map
+_HIGHEST_RATIO = 3.0  # of cost curves; what is dearer is off the picture
 
 _SMALL = 2_000  # entries; a larger fleet has a coarser grid, for each E is a sort of it
 _CLIENTS, _FEWER_CLIENTS = 128, 40
@@ -88,33 +90,53 @@ def cost_panels(
     """
     title, quantity, extra = _extra_cost(surface, marks, problem.objective)
     ks, es = surface.clients_per_round, surface.local_steps
-    x = count_axis("local steps E", int(es[0]), int(es[-1]))
-    y = count_axis("clients per round K", int(ks[0]), int(ks[-1]))
-    settings = [mark.place.pair for mark in marks]
-    held = [mark for mark, (k, e) in zip(marks, settings, strict=True) if y.has(k) and x.has(e)]
-    if ks.size > 1 and es.size > 1:
-        marked = _marks(marks, held, [(e, k) for k, e in settings])
+    held = [
+        (mark, look, mark.place.pair)
+        for mark, look in zip(marks, looks(marks), strict=True)
+        if ks[0] <= mark.place.pair[0] <= ks[-1] and es[0] <= mark.place.pair[1] <= es[-1]
+    ]
+    if min(extra.shape) > 1:
+        x = count_axis("local steps E", int(es[0]), int(es[-1]))
+        y = count_axis("clients per round K", int(ks[0]), int(ks[-1]))
         drawn, levels = _map(extra, ks, es, points, quantity), _crossed(extra)
-        parts = (drawn, *marked, *_forbidden(surface, problem.limits))
         names = tuple(f"{level:+.0%}" for level in levels)
         strip = scale_panel(Categories(names=names, label=quantity, upward=True), drawn.colours)
+        spots = [_spot(e, k, mark, look) for mark, look, (k, e) in held]
+        parts = (drawn, *spots, *_forbidden(surface, problem.limits))
         panel = Panel(x=x, y=y, parts=parts, title=title)
         return (panel, strip) if names else (panel,)
-    over_steps = ks.size == 1
-    values, ratio = (es if over_steps else ks).astype(float), extra.ravel() + 1.0
-    dots = Look(colour=BLUE, symbol="circle", size=4.0)
-    at = [e if over_steps else k for k, e in settings]
-    places = [(place, float(np.interp(place, values, ratio))) for place in at]
-    line = Line(x=values, y=ratio, width=1.2, look=dots, hover="{x}: {y}")
     reference = "the plan's" if any(mark.role == "chosen" for mark in marks) else "the lowest"
-    label = f"{quantity.removeprefix('extra ')} / {reference}"
-    panel = Panel(
-        x=x if over_steps else y,
-        y=fit_axis(label, NO_UNIT, ratio.tolist()),
-        parts=(line, *_marks(marks, held, places)),
-        title=title,
-    )
-    return (panel,)
+    label, which = f"{quantity.removeprefix('extra ')} / {reference}", int(ks.size == 1)
+    values, ratio = (ks, es)[which], extra.ravel() + 1.0
+    name = ("clients per round K", "local steps E")[which]
+    line, x, y = cost_curve(values, ratio[None], name, label)
+    spots = [
+        _spot(pair[which], float(np.interp(pair[which], values, ratio)), mark, look)
+        for mark, look, pair in held
+        if x.has(pair[which])
+    ]
+    return (Panel(x=x, y=y, parts=(line, *spots), title=title),)
+
+
+def cost_curve(
+    values: IntArray, ratios: FloatArray, name: str, label: str
+) -> tuple[Line, Axis, Axis]:
+    """Ratios of cost along K or E, one row for each bound: the first's, with a band of all."""
+    shown = np.flatnonzero(ratios[0] <= _HIGHEST_RATIO)
+    part = slice(max(int(shown[0]) - 1, 0), int(shown[-1]) + 2)
+    x, y = values[part].astype(float), ratios[0, part]
+    low, high = ratios[:, part].min(axis=0), ratios[:, part].max(axis=0)
+    line = Line(x=x, y=y, width=2.0, hover="{x}: {y}")
+    if len(ratios) > 1:
+        hover = tuple(
+            f"{at:,.0f}\n{ratio:.3f}, or {least:.3f} to {most:.3f}"
+            for at, ratio, least, most in zip(x, y, low, high, strict=True)
+        )
+        words = "as planned (shaded: by other bounds)"
+        line = replace(line, low=low, high=high, name=words, hover=hover)
+    top = max(min(float(y.max()), _HIGHEST_RATIO), 1.02)
+    across = count_axis(name, int(x[0]), int(x[-1]))
+    return line, across, fit_axis(label, NO_UNIT, [min(1.0, float(y.min())), top], log=False)
 
 
 def _extra_cost(
@@ -194,12 +216,5 @@ def _forbidden(surface: Surface, constraints: Constraints) -> list[Shaded]:
     return [Shaded(x=x, y=y, inside=~allowed, name="over a limit")]
 
 
-def _marks(
-    marks: Sequence[Mark], held: Sequence[Mark], places: Sequence[tuple[float, float]]
-) -> list[Part]:
-    """Those of the marks whose K and E are within the grid."""
-    return [
-        spot(*place, look, name=mark.legend, hover=f"<b>{mark.legend}</b>")
-        for mark, place, look in zip(marks, places, looks(marks), strict=True)
-        if mark in held
-    ]
+def _spot(x: float, y: float, mark: Mark, look: Look) -> Points:
+    return spot(x, y, look, name=mark.legend, hover=f"<b>{mark.legend}</b>")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -76,8 +76,7 @@ def fit_figure_data(pilots: Sequence[Pilot], estimate: Estimate, num_clients: in
 
 def _pilots_panel(pilots: Sequence[Pilot], estimate: Estimate, num_clients: int) -> Panel:
     steps = fit_axis("local steps E", NO_UNIT, [pilot.local_steps for pilot in pilots])
-    looks = series_looks(pilot.clients_per_round for pilot in pilots)
-    curves = _curves(pilots, estimate, num_clients, steps, looks)
+    curves = _curves(pilots, estimate, num_clients, steps)
     points = _points_by_clients(
         [pilot.clients_per_round for pilot in pilots],
         [pilot.local_steps for pilot in pilots],
@@ -108,7 +107,7 @@ def _points_by_clients(
             layer=3,
             hover=f"K={k:,}, E={{x}}: {{y}} {unit}".rstrip(),
         )
-        for k, look in series_looks(clients).items()
+        for k, look in series_looks(sorted(set(clients))).items()
     ]
 
 
@@ -127,16 +126,13 @@ def _intervals_panel(intervals: Sequence[FitInterval], title: str) -> Panel:
 
 
 def _curves(
-    pilots: Sequence[Pilot],
-    estimate: Estimate,
-    num_clients: int,
-    axis: Axis,
-    looks: Mapping[int, Look],
+    pilots: Sequence[Pilot], estimate: Estimate, num_clients: int, axis: Axis
 ) -> list[Line]:
     """Local steps between the two losses at each K, over E, and what any plausible bound says."""
     if estimate.bound is None:
         return []
-    clients = [*looks]
+    clients = sorted({pilot.clients_per_round for pilot in pilots})
+    looks = series_looks(clients)
     if len(clients) > _MOST_CURVES:  # evenly spread, both ends among them
         picks = np.linspace(0, len(clients) - 1, _MOST_CURVES).round().astype(int)
         clients = [clients[pick] for pick in picks]

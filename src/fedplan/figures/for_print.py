@@ -24,7 +24,7 @@ from fedplan.figures.spec import (
     Shaded,
     Texts,
 )
-from fedplan.figures.style import GREY, GRID, INK
+from fedplan.figures.style import BAND_OPACITY, GREY, GRID, INK
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 _CHARACTERS = 13.5  # of a note or legend, that fit into an inch
 _ENTRY = 7  # characters that the marker of an entry and the air around it take
 _SMALL = 9.2
-_SMALL_MARKER = 6.0  # it needs no white rim to be told from what is behind
 _ABOVE_GRID = 2  # the order of drawing of layer 0
 _HATCH = "////"
 _MARKERS = {
@@ -98,7 +97,7 @@ def draw(data: Figure) -> Paper:
         widths = [panel.width for panel in row]
         grid = strip.subplots(1, len(row), width_ratios=widths, squeeze=False)[0]
         for axes, panel in zip(grid, row, strict=True):
-            handles = _draw_panel(axes, panel, is_titled=panel.title != data.title)
+            handles = _draw_panel(axes, panel)
             if panel.shares_y:
                 axes.sharey(grid[0])
                 axes.tick_params(labelleft=False)
@@ -123,9 +122,9 @@ def _strips(paper: Paper, data: Figure) -> Sequence[Any]:
     return list(paper.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0])
 
 
-def _draw_panel(axes: Axes, panel: Panel, *, is_titled: bool) -> dict[str, Artist]:
+def _draw_panel(axes: Axes, panel: Panel) -> dict[str, Artist]:
     """Draw a panel; returns what a legend should explain."""
-    axes.set_title(panel.title if is_titled else "")
+    axes.set_title(panel.title)
     _set_up(axes, "x", panel.x)
     _set_up(axes, "y", panel.y)
     if panel.y_at_right:
@@ -145,8 +144,7 @@ def _set_up(axes: Axes, which: Literal["x", "y"], axis: Axis | Categories) -> No
 
     ticks = axes.xaxis if which == "x" else axes.yaxis
     if isinstance(axis, Categories):
-        places = axis.few if which == "x" else [*enumerate(axis.names)]
-        ticks.set_ticks([place for place, _ in places], [name for _, name in places])
+        ticks.set_ticks(*zip(*axis.ticks, strict=True))
         axes.set(**{f"{which}label": axis.label, f"{which}lim": axis.ends})
         axes.tick_params(axis=which, length=0)
         axes.grid(visible=False, axis=which)
@@ -156,9 +154,8 @@ def _set_up(axes: Axes, which: Literal["x", "y"], axis: Axis | Categories) -> No
         axes.set(**{f"{which}scale": "log"})
     if axis.all_zero:
         ticks.set_major_locator(ticker.FixedLocator([0.0]))
-    elif axis.is_by_decades:
-        subs = (1.0, 2.0, 5.0) if axis.has_few_decades else (1.0,)
-        ticks.set_major_locator(ticker.LogLocator(subs=subs))
+    elif axis.decades:
+        ticks.set_major_locator(ticker.LogLocator(subs=axis.decades))
     else:
         narrow = which == "x" and axes.get_position().width < 0.15  # of the whole figure
         bins, steps = 3 if narrow else 6, [1, 2, 2.5, 5, 10]
@@ -210,9 +207,9 @@ def _draw_line(axes: Axes, part: Line, across: float, up: float) -> Artist:
         zorder=order,
     )
     low, high = part.low / up, part.high / up
-    if low.size and part.spread == "band":
+    if part.has_band:
         axes.fill_between(
-            x, low, high, color=part.colour, alpha=0.16, linewidth=0, zorder=order - 1
+            x, low, high, color=part.colour, alpha=BAND_OPACITY, linewidth=0, zorder=order - 1
         )
     elif low.size:
         around = [y - low, high - y]
@@ -222,8 +219,6 @@ def _draw_line(axes: Axes, part: Line, across: float, up: float) -> Artist:
 
 def _draw_points(axes: Axes, part: Points, across: float, up: float) -> Artist:
     look = part.look
-    is_stroke = look.symbol == "line-ns"
-    has_rim = not (part.hollow or is_stroke or look.size < _SMALL_MARKER)
     (handle,) = axes.plot(
         part.x / across,
         part.y / up,
@@ -231,8 +226,8 @@ def _draw_points(axes: Axes, part: Points, across: float, up: float) -> Artist:
         markersize=look.size,
         color=look.colour,
         markerfacecolor="white" if part.hollow else look.colour,
-        markeredgecolor="white" if has_rim else look.colour,
-        markeredgewidth=2.2 if is_stroke else 1.0,
+        markeredgecolor=part.rim,
+        markeredgewidth=2.2 if look.is_stroke else 1.0,
         label=part.name,
         clip_on=False,
         zorder=_ABOVE_GRID + part.layer,

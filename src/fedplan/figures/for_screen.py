@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -86,7 +86,7 @@ def traces_and_layout(data: Figure, *, compact: bool = False) -> dict[str, Any]:
         x, y = spot.axes
         names = x.replace("x", "xaxis"), y.replace("y", "yaxis")
         layout |= zip(names, _axes_layout(spot), strict=True)
-        if spot.panel.title and spot.panel.title != data.title:
+        if spot.panel.title:
             layout["annotations"].append(_title(spot))
         if spot.panel.own_legend:
             layout[f"legend{spot.number + 1}"] = _own_legend(spot)
@@ -100,8 +100,8 @@ def traces_and_layout(data: Figure, *, compact: bool = False) -> dict[str, Any]:
     return {"data": traces, "layout": layout}
 
 
-def _axis_layout(axis: Axis | Categories, places: Sequence[tuple[int, str]]) -> dict[str, Any]:
-    """What plotly needs to show an axis as it is; `places` are the names to write, if any."""
+def _axis_layout(axis: Axis | Categories) -> dict[str, Any]:
+    """What plotly needs to show an axis as it is."""
     layout: dict[str, Any] = {
         "title": {"text": axis.label, "standoff": 8},
         "showline": True,
@@ -112,8 +112,8 @@ def _axis_layout(axis: Axis | Categories, places: Sequence[tuple[int, str]]) -> 
     if isinstance(axis, Categories):
         return layout | {
             "range": list(axis.ends),
-            "tickvals": [place for place, _ in places],
-            "ticktext": [html_lines(name) + "  " for _, name in places],
+            "tickvals": [place for place, _ in axis.ticks],
+            "ticktext": [html_lines(name) + "  " for _, name in axis.ticks],
             "showgrid": False,
         }
     low, high = (math.log10(axis.low), math.log10(axis.high)) if axis.log else (axis.low, axis.high)
@@ -125,23 +125,24 @@ def _axis_layout(axis: Axis | Categories, places: Sequence[tuple[int, str]]) -> 
     }
     if axis.all_zero:
         layout["tickvals"] = [0.0]
-    elif axis.is_by_decades:
-        layout["dtick"] = "D2" if axis.has_few_decades else 1  # 1, 2, 5, 10, or powers of 10
+    elif axis.decades:
+        layout["dtick"] = "D2" if len(axis.decades) > 1 else 1  # 1, 2, 5, 10, or powers of 10
     return layout
 
 
 def _axes_layout(spot: _Spot) -> tuple[dict[str, Any], dict[str, Any]]:
     """What plotly needs of x and of y."""
     panel, (x, y) = spot.panel, spot.axes
-    names_x = panel.x.few if isinstance(panel.x, Categories) else []
-    names_y = [*enumerate(panel.y.names)] if isinstance(panel.y, Categories) else []
     side = "right" if panel.y_at_right else "left"
     on_y = {"domain": [*spot.y], "anchor": x, "side": side, "automargin": True}
     if panel.shares_y:
         on_y |= {"title": None, "showticklabels": False}
+    on_x: dict[str, Any] = {"domain": [*spot.x], "anchor": y}
+    if isinstance(panel.y, Categories):  # bars, which have their numbers beside them
+        on_x |= {"nticks": 5, "tickangle": 0}
     return (
-        _axis_layout(panel.x, names_x) | {"domain": [*spot.x], "anchor": y},
-        _axis_layout(panel.y, names_y) | on_y,
+        _axis_layout(panel.x) | on_x,
+        _axis_layout(panel.y) | on_y,
     )
 
 

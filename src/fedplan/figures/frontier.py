@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from itertools import cycle
 from statistics import median
 from typing import Literal
@@ -16,10 +16,10 @@ from fedplan.core.constraints import Constraints
 from fedplan.core.setting import Prediction
 from fedplan.errors import InputError
 from fedplan.figures.axes import Axis, fit_axis, near
-from fedplan.figures.spec import Figure, Line, Panel, Part, Points, Texts, rule, spot
+from fedplan.figures.spec import Figure, Line, Panel, Part, Points, Texts, alone, rule, spot
 from fedplan.figures.style import BLUE, BY_ROLE, GREY, OTHERS, PALE, Look
 from fedplan.planning.frontier import FrontierPoint
-from fedplan.words import energy_unit, quantity, time_unit, totals
+from fedplan.words import Unit, energy_unit, quantity, time_unit, totals
 
 Role = Literal["chosen", "paper", "current", "other"]
 
@@ -82,8 +82,7 @@ def frontier_figure_data(points: Sequence[FrontierPoint], *, relative: str = "")
     panel = frontier_panel(
         points, [Mark(point, name) for name, point in ends.items()], relative=relative
     )
-    note = frontier_note(points, relative)
-    return Figure(title=TITLE, rows=((panel,),), size=(7.0, 4.6), note=note)
+    return replace(alone(panel), note=frontier_note(points, relative))
 
 
 def frontier_panel(
@@ -131,26 +130,26 @@ def _axes(
 ) -> tuple[Axis, Axis]:
     chosen = [mark.place for mark in marks if mark.role == "chosen"]
     core, typical = [*points, *chosen], chosen or points
-    times, energies = [item.time_s for item in core], [item.energy_j for item in core]
+    cores = {key: [getattr(one, key) for one in core] for key in ("time_s", "energy_j")}
     # A frontier that is all but a point cannot be squashed: then every mark is shown.
-    is_point = max(times) <= _POINT * min(times) and max(energies) <= _POINT * min(energies)
+    is_point = all(max(values) <= _POINT * min(values) for values in cores.values())
     shown = [
-        place
-        for place in (mark.place for mark in marks)
-        if is_point or (near(times, place.time_s) and near(energies, place.energy_j))
+        mark.place
+        for mark in marks
+        if is_point or all(near(cores[key], getattr(mark.place, key)) for key in cores)
     ]
-    time = fit_axis(
-        axis_name("time", relative),
-        time_unit(median(item.time_s for item in typical)),
-        [*times, *(place.time_s for place in shown), *_near_limit(times, limits.deadline_s)],
+
+    def axis(what: str, key: str, unit_of: Callable[[float], Unit], limit: float | None) -> Axis:
+        values = [*cores[key], *(getattr(place, key) for place in shown)]
+        if limit is not None and near(cores[key], limit):
+            values.append(limit)
+        unit = unit_of(median(getattr(one, key) for one in typical))
+        return fit_axis(axis_name(what, relative), unit, values)
+
+    return (
+        axis("time", "time_s", time_unit, limits.deadline_s),
+        axis("energy", "energy_j", energy_unit, limits.energy_budget_j),
     )
-    budget = _near_limit(energies, limits.energy_budget_j)
-    energy = fit_axis(
-        axis_name("energy", relative),
-        energy_unit(median(item.energy_j for item in typical)),
-        [*energies, *(place.energy_j for place in shown), *budget],
-    )
-    return time, energy
 
 
 def _frontier(points: Sequence[FrontierPoint], met: NDArray[np.bool_] | None) -> list[Part]:
@@ -200,10 +199,6 @@ def _point_text(point: FrontierPoint) -> str:
         weights = f"cheapest for energy weights {ends}"
     setting = f"<b>K={point.clients_per_round:,}, E={point.local_steps:,}</b>"
     return f"{setting}\n{totals(point.time_s, point.energy_j)}\n{weights}"
-
-
-def _near_limit(core: Sequence[float], limit: float | None) -> list[float]:
-    return [] if limit is None or not near(core, limit) else [limit]
 
 
 def axis_name(what: str, relative: str) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -15,23 +16,27 @@ from fedplan.core.objective import Objective
 from fedplan.core.records import RoundRecord, RunRecord
 from fedplan.errors import InputError
 from fedplan.figures.axes import Axis, bar_axis, fit_axis
-from fedplan.figures.lines import known, line_with_spread, lines_figure
-from fedplan.figures.spec import Figure, Line, Panel, Part, Points, interval, rule, spot
-from fedplan.figures.style import BLUE, INK, ORANGE, PALE, VERMILLION, Look, line_looks, run_looks
+from fedplan.figures.spec import (
+    Figure,
+    Line,
+    Panel,
+    Part,
+    Points,
+    interval,
+    known,
+    line_with_spread,
+    rule,
+    spot,
+)
+from fedplan.figures.style import BLUE, INK, ORANGE, PALE, VERMILLION, Look, run_looks, series_looks
 from fedplan.words import NO_UNIT, Unit, energy_unit, time_unit
 
-Value = Callable[[RoundRecord], float | None]
 Curve = tuple[FloatArray, FloatArray]
-_MOST_POINTS = 1000  # of a line; more cannot be told apart
-_MEAN_POINTS = 400  # of a line that is a mean
+Value = Literal["loss", "accuracy"]
+_MOST_POINTS = 400  # of a line; more cannot be told apart
 _LEAST_FOR_A_MEDIAN = 3
 _WIDTHS = {1: 7.0, 2: 9.5, 3: 12.5}  # inches of a run figure, by the number of panels
 _FURTHEST = 2.0  # times what was paid: how far what was predicted may stretch the axis
-
-
-def loss_of(record: RoundRecord) -> float | None:
-    """The loss after a round, where it was evaluated."""
-    return record.loss
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,14 +47,14 @@ class Over:
     each: Callable[[RoundRecord], float] | None = None
     unit: Callable[[float], Unit] = lambda _: NO_UNIT
 
-    def curve(self, run: RunRecord, value: Value = loss_of) -> Curve:
+    def curve(self, run: RunRecord, value: Value = "loss") -> Curve:
         """Where a run was evaluated, and the values there."""
         if self.each is None:
             at = np.array([record.round for record in run.rounds], dtype=np.float64)
         else:
             at = np.cumsum([self.each(record) for record in run.rounds], dtype=np.float64)
-        values = np.array([value(record) for record in run.rounds], dtype=np.float64)  # None is NaN
-        found = ~np.isnan(values)
+        values = np.array([getattr(record, value) for record in run.rounds], dtype=np.float64)
+        found = ~np.isnan(values)  # which None becomes
         return at[found], values[found]
 
     def axis(self, high: float) -> Axis:
@@ -73,19 +78,17 @@ def over_cost(objective: Objective) -> Over:
     return Over(name=f"cost ({objective.unit})", each=paid)
 
 
-def thinned(curve: Curve, most: int = _MOST_POINTS) -> Curve:
+def _thinned(curve: Curve) -> Curve:
     """No more points than can be told apart, both ends among them."""
-    at, values = curve
-    if at.size <= most:
-        return curve
-    kept = np.linspace(0, at.size - 1, most).round().astype(np.int64)
-    return at[kept], values[kept]
+    size = curve[0].size
+    kept = np.linspace(0, size - 1, min(size, _MOST_POINTS)).round().astype(np.int64)
+    return curve[0][kept], curve[1][kept]
 
 
-def grid_of(curves: Sequence[Curve], over: Over, points: int) -> FloatArray:
+def _grid_of(curves: Sequence[Curve], over: Over) -> FloatArray:
     """Places from 0 to where half of the curves have ended; of rounds, whole ones."""
     end = sorted(float(at[-1]) for at, _ in curves)[(len(curves) - 1) // 2]
-    grid = np.linspace(0.0, end, points)
+    grid = np.linspace(0.0, end, _MOST_POINTS)
     return np.unique(grid.round()) if over.each is None else grid
 
 
@@ -98,7 +101,7 @@ def seed_lines(
     """
     lines = []
     for run, curve in zip(runs, curves, strict=True):
-        x, y = thinned(curve)
+        x, y = _thinned(curve)
         has_diverged = run.status == "diverged"
         lines.append(
             Line(
@@ -121,7 +124,6 @@ def loss_panel(
     *,
     target_loss: float | None,
     predicted: tuple[float, float] | None = None,
-    log: bool | None = None,
 ) -> Panel:
     """Losses, the target, and between where and where the end was predicted."""
     longest = max(float(at[-1]) for at, _ in curves)
@@ -136,7 +138,7 @@ def loss_panel(
         low, high = (min(end, x.ends[1]) for end in ends)
         style: dict[str, Any] = {"width": 3.5, "name": "the end, as predicted", "layer": 3}
         told = interval(low, high, at, ORANGE, goes_on=high < ends[1], **style)
-    y = fit_axis("training loss", NO_UNIT, levels, log=log)
+    y = fit_axis("training loss", NO_UNIT, levels, log=True)
     return Panel(x=x, y=y, parts=(*parts, *ruled, *told))
 
 
@@ -145,21 +147,18 @@ def changes(
 ) -> list[Points]:
     """Where a run went on with another setting: at the loss after the round before."""
     evaluated = [one.round for one in run.rounds if one.loss is not None]
-    at, losses = curve
-    found = []
-    for decision in decisions:
-        place = int(np.searchsorted(evaluated, decision.round)) - 1
-        if decision.round > 1 and place >= 0:
-            who = f"{decision.groups} groups, " if decision.groups else ""
-            words = f"from round {decision.round:,}: {who}{decision.local_steps:,} local steps"
-            found.append((float(at[place]), float(losses[place]), words))
-    if not found:
+    anew = [one for one in decisions if one.round > max(1, *evaluated[:1])]
+    if not anew or not evaluated:
         return []
-    xs, ys, words_of = zip(*found, strict=True)
+    before = np.searchsorted(evaluated, [one.round for one in anew]) - 1
+    words = tuple(
+        f"from round {one.round:,}: {f'{one.groups} groups, ' if one.groups else ''}"
+        f"{one.local_steps:,} local steps"
+        for one in anew
+    )
     look = Look(colour=colour, symbol="diamond", size=6.0, layer=4)
-    marks = Points(x=np.array(xs), y=np.array(ys), look=look, layer=4, name="re-planned",
-                   hover=words_of)  # fmt: skip
-    return [marks]
+    x, y = curve[0][before], curve[1][before]
+    return [Points(x=x, y=y, look=look, layer=4, name="re-planned", hover=words)]
 
 
 def compared_losses(
@@ -168,13 +167,12 @@ def compared_losses(
     *,
     target_loss: float | None = None,
     predicted: tuple[float, float] | None = None,
-    points: int = _MOST_POINTS,
 ) -> Figure:
     """A line for each of some runs, by name, and where each was planned anew."""
     curves = {name: over.curve(run) for name, run in runs.items() if run.final_loss is not None}
     parts: list[Part] = []
-    for (name, curve), (colour, dash) in zip(curves.items(), run_looks(len(curves)), strict=True):
-        x, y = thinned(curve, points)
+    for (name, curve), (colour, dash) in zip(curves.items(), run_looks(), strict=False):
+        x, y = _thinned(curve)
         hover = f"{name}\n{{x}}: {{y}}"
         parts.append(Line(x=x, y=y, name=name, colour=colour, dash=dash, hover=hover))
         parts += changes(runs[name], curve, runs[name].decisions, colour)
@@ -235,16 +233,15 @@ def _median(runs: Sequence[RunRecord], curves: Sequence[Curve], over: Over) -> l
     """
     if len(runs) < _LEAST_FOR_A_MEDIAN:
         return []
-    grid = grid_of(curves, over, _MOST_POINTS)
+    grid = _grid_of(curves, over)
     losses = [
-        np.interp(grid, at, seen, right=np.inf if run.status == "diverged" else None)
-        for run, (at, seen) in zip(runs, curves, strict=True)
+        np.interp(grid, *curve, right=np.inf if run.status == "diverged" else None)
+        for run, curve in zip(runs, curves, strict=True)
     ]
     middle = np.median(losses, axis=0)
-    reached = np.isfinite(middle)
-    if grid[-1] == 0 or not reached.any():
+    x, y = grid[np.isfinite(middle)], middle[np.isfinite(middle)]
+    if grid[-1] == 0 or not x.size:
         return []
-    x, y = grid[reached], middle[reached]
     return [Line(x=x, y=y, name="median", width=2.4, layer=3, hover="median: {y}")]
 
 
@@ -265,43 +262,34 @@ def convergence_data(
     if not sound:
         raise InputError("a figure of convergence needs a run with a loss, but got none.")
     overs = [ROUND, TIME] if any(run.time_s for run in sound) else [ROUND]
-    panels = [_mean_panel(sound, "training loss", loss_of, over, target_loss) for over in overs]
+    rows = [tuple(_mean_panel(sound, over, "loss", target_loss) for over in overs)]
     if any(record.accuracy is not None for run in sound for record in run.rounds):
-        panels += [_mean_panel(sound, "accuracy", lambda r: r.accuracy, over) for over in overs]
-    return lines_figure(title, panels, len(overs), note)
+        rows.append(tuple(_mean_panel(sound, over, "accuracy") for over in overs))
+    size = (6.2 * len(overs), 0.9 + 3.5 * len(rows))
+    return Figure(title=title, rows=tuple(rows), size=size, note=note)
 
 
 def _mean_panel(
-    runs: Sequence[RunRecord],
-    label: str,
-    value: Value,
-    over: Over,
-    target_loss: float | None = None,
+    runs: Sequence[RunRecord], over: Over, value: Value, target_loss: float | None = None
 ) -> Panel:
-    groups: dict[str, list[Curve]] = {}
+    """The mean of the runs of each setting that have any such value, and their deviation."""
+    groups: dict[str, list[Curve]] = defaultdict(list)
     for run in runs:
-        if (curve := over.curve(run, value))[0].size:
-            groups.setdefault(run.label, []).append(curve)
-    curves = dict(sorted(groups.items(), key=lambda item: _by_number(item[0])))
-    looks = line_looks([*curves])
-    lines = [_mean(name, looks[name], found, over) for name, found in curves.items()]
-    xs, ys = known(lines)
-    x, is_loss = over.axis(max(xs)), label == "training loss"
-    target = [] if target_loss is None else [rule(x, target_loss, f"target {target_loss:g}")]
-    ys += [] if target_loss is None else [target_loss]
-    return Panel(
-        x=x,
+        groups[run.label].append(over.curve(run, value))
+    lines = []
+    for name, look in series_looks(sorted(groups, key=_by_number)).items():
+        if curves := [curve for curve in groups[name] if curve[0].size]:
+            grid = _grid_of(curves, over)
+            values = np.stack([np.interp(grid, *curve) for curve in curves])
+            around = values.std(axis=0, ddof=1) if len(curves) > 1 else None
+            lines.append(line_with_spread(name, look, grid, values.mean(axis=0), around))
+    if value == "loss":
         # A band may reach below 0, where a logarithmic axis has no place for it.
-        y=fit_axis(label, NO_UNIT, [y for y in ys if y > 0] if is_loss else ys, log=is_loss),
-        parts=(*lines, *target),
-    )
-
-
-def _mean(name: str, look: Look, curves: Sequence[Curve], over: Over) -> Line:
-    grid = grid_of(curves, over, _MEAN_POINTS)
-    values = np.stack([np.interp(grid, at, seen) for at, seen in curves])
-    around = values.std(axis=0, ddof=1) if len(curves) > 1 else None
-    return line_with_spread(name, look, grid, values.mean(axis=0), around, "band")
+        sides = [(line.x, y[y > 0]) for line in lines for y in (line.y, line.low, line.high)]
+        return loss_panel(over, sides, lines, target_loss=target_loss)
+    xs, ys = known(lines)
+    y = fit_axis("accuracy", NO_UNIT, ys, log=False)
+    return Panel(x=over.axis(max(xs)), y=y, parts=tuple(lines))
 
 
 def _by_number(label: str) -> tuple[tuple[int, ...], str]:

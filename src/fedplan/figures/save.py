@@ -15,7 +15,6 @@ from fedplan.atomic import check_target, draft_of
 from fedplan.errors import FedplanError
 from fedplan.figures.for_screen import traces_and_layout
 from fedplan.figures.spec import Figure
-from fedplan.strictjson import to_json
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Paper
@@ -57,14 +56,8 @@ def still_image(data: Figure) -> str:
     return f"data:image/svg+xml;base64,{base64.b64encode(drawn).decode()}"
 
 
-def screen_json(data: Figure) -> str:
-    """The figure for the screen as plotly's JSON, fit to stand in a script element of a page."""
-    drawn = to_json(traces_and_layout(_bare(data)))
-    return drawn.replace("<", "\\u003c")  # no text in it ends the element
-
-
 def page_figure(data: Figure) -> dict[str, Any]:
-    """The figure for the screen as lists and numbers, for a page with many that has plotly.js."""
+    """The figure for the screen as lists and numbers, for a page that has plotly.js."""
     return traces_and_layout(_bare(data), compact=True)
 
 
@@ -100,6 +93,8 @@ def _html(data: Figure) -> bytes:
 
 
 def _bare(data: Figure) -> Figure:
-    """Without titles and note: a page has them in words."""
-    rows = tuple(tuple(replace(panel, title="") for panel in row) for row in data.rows)
+    """Without titles and note, which a page has in words, and with a legend below all."""
+    rows = tuple(
+        tuple(replace(panel, title="", own_legend=False) for panel in row) for row in data.rows
+    )
     return replace(data, title="", note="", rows=rows)

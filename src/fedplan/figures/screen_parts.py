@@ -22,14 +22,13 @@ from fedplan.figures.spec import (
     Shaded,
     Texts,
 )
-from fedplan.figures.style import GREY
+from fedplan.figures.style import BAND_OPACITY, GREY
 from fedplan.words import few_digits
 
 Trace = dict[str, Any]
 
 CLEAR = "rgba(0,0,0,0)"
 _LARGER = 1.35  # a marker on the screen, over one in print
-_SMALL_MARKER = 6.0  # it needs no white rim to be told from what is behind
 
 
 def traces_of(panel: Panel, part: Part) -> list[Trace]:
@@ -104,7 +103,7 @@ def _line(panel: Panel, part: Line) -> Trace:
     if part.look:
         sizes = [part.look.size if place % part.every == 0 else 0 for place in range(part.x.size)]
         line["marker"] = {"symbol": part.look.symbol, "opacity": 1.0, "size": sizes}
-    if part.spread == "bars" and part.low.size:
+    if part.low.size and not part.has_band:
         up = panel.y.unit.size
         above, below = _numbers((part.high - part.y) / up), _numbers((part.y - part.low) / up)
         line["error_y"] = {"type": "data", "array": above, "arrayminus": below, "thickness": 1.2}
@@ -113,22 +112,24 @@ def _line(panel: Panel, part: Line) -> Trace:
 
 def _bands(panel: Panel, part: Part) -> list[Trace]:
     """What lies behind a line."""
-    if not isinstance(part, Line) or part.spread != "band" or not part.low.size:
+    if not isinstance(part, Line) or not part.has_band:
         return []
     low = part.low
     if isinstance(panel.y, Axis) and panel.y.log:
         low = np.maximum(low, panel.y.ends[0])
     around = np.concatenate([part.x, part.x[::-1]]), np.concatenate([part.high, low[::-1]])
-    style = {"fill": "toself", "fillcolor": part.colour, "opacity": 0.16, "line": {"width": 0}}
+    style = {
+        "fill": "toself",
+        "fillcolor": part.colour,
+        "opacity": BAND_OPACITY,
+        "line": {"width": 0},
+    }
     shown = _shown(panel, *around)
     return [{"type": "scatter", **shown, "mode": "lines", **style, "hoverinfo": "skip"}]
 
 
 def _points(panel: Panel, part: Points) -> Trace:
     look = part.look
-    is_stroke = look.symbol == "line-ns"
-    has_rim = not (part.hollow or is_stroke or look.size < _SMALL_MARKER)
-    rim = {"color": "white" if has_rim else look.colour, "width": 3 if is_stroke else 1}
     return {
         "type": "scatter",
         **_shown(panel, part.x, part.y),
@@ -138,7 +139,7 @@ def _points(panel: Panel, part: Points) -> Trace:
             "size": _LARGER * look.size,
             "color": "white" if part.hollow else look.colour,
             "opacity": 1.0,
-            "line": rim,
+            "line": {"color": part.rim, "width": 3 if look.is_stroke else 1},
         },
         "cliponaxis": False,
         **({"customdata": [list(key) for key in part.keys]} if part.keys else {}),

@@ -8,22 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fedplan.core.fleet import FloatArray
+from fedplan.errors import InputError
 from fedplan.figures.axes import Axis
-from fedplan.figures.style import BLUE, GREY, INK, Look
+from fedplan.figures.style import BLUE, GREY, INK, Dash, Look
 from fedplan.words import NO_UNIT, Unit
 
-Dash = Literal["solid", "dash", "dot"]
 Side = tuple[int, int]  # steps from a place to its text: (1, 0) to the right, (0, 1) above
 
 STEP = np.array([8.0, 6.0])  # points or pixels
-NOTHING = np.empty(0)
-_MOST_NAMES = 16  # along x, before they run into each other
+_MARKERS = 10  # of a line with many points
+_SMALL_MARKER = 6.0  # from which size on a marker has a rim
+_MOST_NAMES = 24  # along an axis, before they run into each other
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -45,8 +46,8 @@ class Part:
 class Line(Part):
     """A line through points.
 
-    look : of the markers on every few of its points, if any.
-    low, high : the range of y, drawn as a band along the line or as a bar at each point.
+    look : of the markers on its points, if any: of many points, on every few.
+    low, high : the range of y: a bar where each point has a marker, else a band.
     """
 
     x: FloatArray
@@ -55,10 +56,18 @@ class Line(Part):
     width: float = 1.6
     dash: Dash = "solid"
     look: Look | None = None
-    every: int = 1
-    low: FloatArray = field(default_factory=lambda: NOTHING)
-    high: FloatArray = field(default_factory=lambda: NOTHING)
-    spread: Literal["band", "bars"] = "band"
+    low: FloatArray = field(default_factory=lambda: np.empty(0))
+    high: FloatArray = field(default_factory=lambda: np.empty(0))
+
+    @property
+    def every(self) -> int:
+        """One of how many points has a marker."""
+        return max(1, self.x.size // _MARKERS)
+
+    @property
+    def has_band(self) -> bool:
+        """Whether what y may be is a band."""
+        return self.low.size > 0 and (self.look is None or self.every > 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -70,6 +79,12 @@ class Points(Part):
     look: Look
     hollow: bool = False
     keys: tuple[tuple[int, ...], ...] = ()
+
+    @property
+    def rim(self) -> str:
+        """The colour around each: white tells a full one from what is behind it."""
+        is_full = not self.hollow and not self.look.is_stroke and self.look.size >= _SMALL_MARKER
+        return "white" if is_full else self.look.colour
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -127,14 +142,11 @@ class Shaded(Part):
 class Categories:
     """An axis of names, evenly spaced from 0 on; from the top down if it is the vertical one."""
 
+    unit: ClassVar[Unit] = NO_UNIT  # a place is the number of a name
+
     names: tuple[str, ...]
     label: str = ""
     upward: bool = False
-
-    @property
-    def unit(self) -> Unit:
-        """There is none: a place is the number of a name."""
-        return NO_UNIT
 
     @property
     def ends(self) -> tuple[float, float]:
@@ -143,8 +155,8 @@ class Categories:
         return (low, high) if self.upward else (high, low)
 
     @property
-    def few(self) -> list[tuple[int, str]]:
-        """Places with their names, no more than fit side by side."""
+    def ticks(self) -> list[tuple[int, str]]:
+        """Places with their names, no more than fit beside each other."""
         every = -(-len(self.names) // _MOST_NAMES)
         return list(enumerate(self.names))[::every]
 
@@ -172,11 +184,6 @@ class Panel:
     height: float = 4.2
     name: str = ""
     words: str = ""
-
-    @property
-    def lines(self) -> tuple[Line, ...]:
-        """The lines that have a name."""
-        return tuple(part for part in self.parts if isinstance(part, Line) and part.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -244,15 +251,13 @@ def interval(
 def scale_panel(axis: Axis | Categories, colours: Sequence[str]) -> Panel:
     """The strip beside a map that says what its colours mean.
 
-    On an axis of names each one stands where a colour ends and the next begins; on another the
-    colours are evenly spread from its lower end to its upper one.
+    On an axis of names each one stands where a colour ends and the next begins; on a logarithmic
+    one the colours are evenly spread from its lower end to its upper one.
     """
     if isinstance(axis, Categories):
         edges = np.arange(-1.0, len(colours))
-    elif axis.log:
-        edges = np.geomspace(*axis.ends, len(colours) + 1)
     else:
-        edges = np.linspace(*axis.ends, len(colours) + 1)
+        edges = np.geomspace(*axis.ends, len(colours) + 1)
     nowhere = Categories(names=("",), upward=True)
     ends = np.tile(nowhere.ends, (len(colours), 1)).T
     strip = Boxes(
@@ -261,7 +266,27 @@ def scale_panel(axis: Axis | Categories, colours: Sequence[str]) -> Panel:
     return Panel(x=nowhere, y=axis, parts=(strip,), width=0.06, y_at_right=True)
 
 
-def alone(panel: Panel) -> Figure:
-    """One panel as a figure of its own."""
-    shown = replace(panel, shares_y=False)
-    return Figure(title=panel.title, rows=((shown,),), size=(7.4, panel.height))
+def alone(*panels: Panel) -> Figure:
+    """One panel as a figure of its own; or several, one below the other."""
+    rows = tuple((replace(panel, title="", shares_y=False),) for panel in panels)
+    size = (7.4, sum(panel.height for panel in panels))
+    return Figure(title=panels[0].title, rows=rows, size=size)
+
+
+def line_with_spread(
+    name: str, look: Look, x: FloatArray, y: FloatArray, around: FloatArray | None = None
+) -> Line:
+    """A line; `around` is what y may differ by to either side, where that is known."""
+    hover = f"{name}: {{x}}, {{y}}"
+    line = Line(name=name, x=x, y=y, colour=look.colour, look=look, layer=look.layer, hover=hover)
+    return line if around is None else replace(line, low=y - around, high=y + around)
+
+
+def known(lines: Sequence[Line]) -> tuple[list[float], list[float]]:
+    """Every x, and every y with its spread, that is a number: what the axes must show."""
+    xs = np.concatenate([line.x for line in lines])
+    ys = np.concatenate([part for line in lines for part in (line.y, line.low, line.high)])
+    xs, ys = xs[np.isfinite(xs)], ys[np.isfinite(ys)]
+    if not xs.size or not ys.size:
+        raise InputError("a figure of lines needs at least one number to draw, but got none.")
+    return xs.tolist(), ys.tolist()

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from itertools import cycle
+from typing import Literal, TypeVar
+
+Dash = Literal["solid", "dash", "dot"]
+Key = TypeVar("Key")
 
 # Okabe and Ito's palette: told apart with every kind of colour vision.
 BLUE, SKY, GREEN, ORANGE = "#0072B2", "#56B4E9", "#009E73", "#E69F00"
 VERMILLION, PURPLE, BLACK = "#D55E00", "#CC79A7", "#000000"
+BAND_OPACITY = 0.16
 PALE, GREY, GRID, INK = "#8FBCDB", "#767676", "#E3E3E3", "#222222"
 
 
@@ -20,6 +25,11 @@ class Look:
     symbol: str
     size: float
     layer: int = 6
+
+    @property
+    def is_stroke(self) -> bool:
+        """Whether it is no more than its outline."""
+        return self.symbol == "line-ns"
 
 
 BY_ROLE = {
@@ -53,20 +63,19 @@ HEAT = ("#F3F8E4", "#CFE5E4", "#85B4D6", "#3E78AC", "#173A5E")
 DARK_FROM = 0.6
 
 
-def series_looks(clients: Iterable[int]) -> dict[int, Look]:
-    """A look for each K, dark to bright as K grows.
+def series_looks(ordered: Collection[Key]) -> dict[Key, Look]:
+    """A look for each of a series, dark to bright.
 
-    >>> list(series_looks({20, 3})), series_looks({3, 20})[3].colour
-    ([3, 20], '#440154')
+    >>> series_looks([3, 20])[3].colour
+    '#440154'
     """
-    ordered = sorted(set(clients))
     return {
-        k: Look(
+        key: Look(
             colour=between(_SERIES, place / max(len(ordered) - 1, 1)),
             symbol=_SHAPES[place % len(_SHAPES)],
             size=8.5,
         )
-        for place, k in enumerate(ordered)
+        for place, key in enumerate(ordered)
     }
 
 
@@ -75,16 +84,10 @@ def group_colours(count: int) -> list[str]:
     return [look.colour for look in reversed(series_looks(range(count)).values())]
 
 
-def line_looks(names: Sequence[str]) -> dict[str, Look]:
-    """A look for each line of a series, in their order."""
-    return dict(zip(names, series_looks(range(len(names))).values(), strict=True))
-
-
-def run_looks(count: int) -> list[tuple[str, Literal["solid", "dash", "dot"]]]:
-    """A colour and a dash for each of so many lines that have no order."""
-    dashes: tuple[Literal["solid", "dash", "dot"], ...] = ("solid", "dash", "dot")
-    every = [(colour, dash) for dash in dashes for colour in _UNORDERED]
-    return [every[place % len(every)] for place in range(count)]
+def run_looks() -> Iterator[tuple[str, Dash]]:
+    """A colour and a dash for each of some lines that have no order, over and over."""
+    dashes: tuple[Dash, ...] = ("solid", "dash", "dot")
+    return cycle((colour, dash) for dash in dashes for colour in _UNORDERED)
 
 
 def between(colours: Sequence[str], share: float) -> str:

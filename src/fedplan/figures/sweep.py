@@ -13,7 +13,7 @@ from fedplan.core.fleet import FloatArray
 from fedplan.errors import InputError
 from fedplan.figures.axes import Axis
 from fedplan.figures.spec import Boxes, Categories, Figure, Panel, Part, Texts, scale_panel
-from fedplan.figures.style import DARK_FROM, HEAT, INK, VERMILLION, between
+from fedplan.figures.style import BLACK, DARK_FROM, HEAT, INK, VERMILLION, between
 from fedplan.words import NO_UNIT, ratio_label
 
 _MOST_LABELS = 16  # values along an axis up to which there is room for numbers in the cells
@@ -42,8 +42,8 @@ def sweep_figure_data(
 
     >>> data = sweep_figure_data({(1, 5): 3.0, (1, 9): 2.0, (4, 5): math.inf}, best=(1, 9),
     ...     name="demo", reached={(4, 5): "1/2"})
-    >>> data.panels[0].parts[2].texts
-    ('+50%', 'best', '1/2')
+    >>> [part.texts for part in data.panels[0].parts[2:4]]
+    [('1/2',), ('+50%', 'best')]
     """
     if not costs:
         raise InputError("a figure of a sweep needs at least one cell, but got none.")
@@ -74,7 +74,9 @@ def sweep_figure_data(
             "best" if setting == best else (reached or {}).get(setting, "") if at == _MISSED else at
             for setting, at in zip(costs, words, strict=True)
         ]
-        for chosen, colour in ((~is_dark, INK), (is_dark, "white")):
+        # In print a rim of white is around ink alone: hatching needs it, and colours do not.
+        light = arrived & ~is_dark
+        for chosen, colour in ((~arrived, INK), (light, BLACK), (is_dark, "white")):
             x, y = places[chosen].T
             said = tuple(compress(texts, chosen))
             parts.append(Texts(x=x, y=y, texts=said, side=(0, 0), colour=colour, layer=2))

@@ -5,16 +5,16 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any
 
 import numpy as np
 
-from fedplan.core.fleet import FloatArray
+from fedplan.core.fleet import FloatArray, IntArray
 from fedplan.core.plan import GroupCost, Plan
 from fedplan.errors import InputError
 from fedplan.figures.axes import bar_axis
 from fedplan.figures.spec import Boxes, Categories, Figure, Line, Panel, Texts, bars
-from fedplan.figures.style import BLUE, GREY, PALE, group_colours
+from fedplan.figures.style import BLUE, GREY, GRID, PALE, group_colours
 from fedplan.participation.turns import order_of_turns
 from fedplan.words import (
     NO_UNIT,
@@ -27,24 +27,14 @@ from fedplan.words import (
     time_unit,
 )
 
-MOST_ROUNDS, _FEWER_ROUNDS = 60, 24  # of the timeline, and on a phone: more cannot be told apart
+MOST_ROUNDS = 60  # of the timeline: more cannot be told apart
+_MOST_ROWS = 20  # of the timeline; of more groups those of like speed share a row
 # Times the longest bar: the axis leaves room for what is written at its end.
-_ROOM, _BILL_ROOM = 1.55, 2.1
-_NARROW = 16  # letters of a line that leave room for bars on a phone
-_MOST_NAMED = 20  # groups that each have a name beside their row; of more, some have
+_ROOM, _BILL_ROOM = 1.55, 2.6
+_LETTERS = 18  # of a line of a name, which leave room for bars on a phone
 _THICK = 0.74
+_EDGE = 0.6  # between rounds: of the shortest ones something is left
 _PERCENT = Unit(name="%", size=0.01)
-
-
-class _Totals(Protocol):
-    """What anything cost: seconds, joules, and both in the objective's unit."""
-
-    @property
-    def time_s(self) -> float: ...
-    @property
-    def energy_j(self) -> float: ...
-    @property
-    def cost(self) -> float: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,15 +48,10 @@ class TurnBill:
     cost: float
 
     @classmethod
-    def of(cls, name: str, rounds: float, totals: _Totals) -> TurnBill:
-        """The bill of what cost this much."""
-        return cls(
-            name=name,
-            rounds=rounds,
-            time_s=totals.time_s,
-            energy_j=totals.energy_j,
-            cost=totals.cost,
-        )
+    def of(cls, name: str, rounds: float, totals: Any) -> TurnBill:
+        """The bill of anything that has `time_s`, `energy_j` and `cost`."""
+        paid = {key: getattr(totals, key) for key in ("time_s", "energy_j", "cost")}
+        return cls(name=name, rounds=rounds, **paid)
 
 
 def turns_figure_data(
@@ -77,7 +62,6 @@ def turns_figure_data(
     unit: str = "s",
     title: str = "",
     note: str = "",
-    narrow: bool = False,
 ) -> Figure:
     """Data of the figure: who trains when, what the groups are, and what it all costs.
 
@@ -85,7 +69,6 @@ def turns_figure_data(
     bills : that of taking turns, then those it is compared with; the second one's mean round is
         what uniform sampling is drawn with.
     unit : of the costs.
-    narrow : for a phone: one panel below the other, two bills, and no sizes of groups.
 
     >>> from types import SimpleNamespace
     >>> groups = [SimpleNamespace(clients=3, data_share=0.7, frequency=0.75, time_s=2.0),
@@ -103,17 +86,17 @@ def turns_figure_data(
     if not all(0 <= group < len(groups) for group in order):
         raise InputError(f"order must name groups 0 to {len(groups) - 1}, but got {max(order)}.")
     ranked = sorted(range(len(groups)), key=lambda group: groups[group].time_s)
-    rows = _rows(len(groups), _broken(bills[1].name, narrow=narrow))
-    row_of = {group: row for row, group in enumerate(ranked)}
+    rank_of = {group: rank for rank, group in enumerate(ranked)}
     fastest_first = [groups[group] for group in ranked]
-    places = [row_of[group] for group in order[: _FEWER_ROUNDS if narrow else MOST_ROUNDS]]
-    timeline = _timeline(fastest_first, places, bills[1], rows)
-    if narrow:
-        panels = [timeline, *bill_panels(bills[:2], unit, narrow=True)]
-        shown: tuple[tuple[Panel, ...], ...] = tuple((panel,) for panel in panels)
-    else:
-        sizes = (_sizes(fastest_first, rows, what) for what in ("devices", "share of data"))
-        shown = ((timeline, *sizes), bill_panels(bills, unit))
+    # The first group of each row, and where the last row ends.
+    cuts = np.append(np.arange(0, len(groups), -(-len(groups) // _MOST_ROWS)), len(groups))
+    rows = _rows(cuts, bills[1].name)
+    ranks = np.array([rank_of[group] for group in order[:MOST_ROUNDS]])
+    sizes = (_sizes(fastest_first, cuts, rows, what) for what in ("devices", "share of data"))
+    shown = (
+        (_timeline(fastest_first, ranks, cuts, bills[1], rows), *sizes),
+        bill_panels(bills, unit),
+    )
     return Figure(
         title=title or f"{len(groups)} groups of devices take turns",
         rows=shown,
@@ -122,16 +105,16 @@ def turns_figure_data(
     )
 
 
-def plan_turns_data(plan: Plan, *, narrow: bool = False) -> Figure:
-    """The same of a plan by turns, beside its alternatives."""
+def plan_turns_data(plan: Plan, *, most_bills: int | None = None) -> Figure:
+    """The same of a plan by turns, beside its alternatives or the first of them."""
     if plan.prediction is None or not plan.groups:
         raise InputError("a figure of turns is for a plan by turns, and this one is not.")
-    order = first_turns(plan)
     priced = {"in turns": plan.prediction} | {o.name: o.prediction for o in plan.alternatives}
     bills = [TurnBill.of(name, one.expected_rounds, one) for name, one in priced.items()]
     count = "1 group" if len(plan.groups) == 1 else f"{len(plan.groups):,} groups take turns"
     title = f"{count}; {plan.prediction.local_steps:,} local steps"
-    return turns_figure_data(plan.groups, order, bills, unit=plan.unit, title=title, narrow=narrow)
+    bills, order = bills[:most_bills], first_turns(plan)
+    return turns_figure_data(plan.groups, order, bills, unit=plan.unit, title=title)
 
 
 def first_turns(plan: Plan) -> tuple[int, ...]:
@@ -139,65 +122,62 @@ def first_turns(plan: Plan) -> tuple[int, ...]:
     return order_of_turns(plan.visits, min(2 * sum(plan.visits), MOST_ROUNDS))
 
 
-def _rows(count: int, uniform: str) -> Categories:
+def _rows(cuts: IntArray, uniform: str) -> Categories:
     """The groups, the fastest on top; then, apart, uniform sampling."""
-    names = [f"{rank}" if is_named else "" for rank, is_named in enumerate(_named(count), 1)]
-    if count > 1:
-        names[0], names[-1] = "fastest  1", f"slowest  {count}"
-    return Categories(names=(*names, *[""] * _every(count), uniform), label="group")
-
-
-def _every(count: int) -> int:
-    """How many rows share the height that one with a name has."""
-    return -(-count // _MOST_NAMED)
-
-
-def _named(count: int) -> list[bool]:
-    """Which groups have a name and their sizes written beside their row."""
-    every = _every(count)
-    return [
-        rank in (1, count) or (rank % every == 0 and count - rank >= every)
-        for rank in range(1, count + 1)
-    ]
+    ends = zip((cuts[:-1] + 1).tolist(), cuts[1:].tolist(), strict=True)
+    names = [f"{low}" if low == high else f"{low} to {high}" for low, high in ends]
+    if len(names) > 1:
+        names[0], names[-1] = f"fastest  {names[0]}", f"slowest  {names[-1]}"
+    return Categories(names=(*names, "", _broken(uniform)), label="group")
 
 
 def _height(rows: Categories) -> float:
-    """Inches of a panel with these rows; many rows share what is enough for those with names."""
-    return 0.9 + 0.34 * min(len(rows.names), _MOST_NAMED + 2)
+    """Inches of a panel with these rows."""
+    return 0.9 + 0.34 * len(rows.names)
 
 
 def _timeline(
-    groups: Sequence[GroupCost], places: Sequence[int], uniform: TurnBill, rows: Categories
+    groups: Sequence[GroupCost],
+    ranks: IntArray,
+    cuts: IntArray,
+    uniform: TurnBill,
+    rows: Categories,
 ) -> Panel:
     """Each round a bar as long as it takes, in the row of its group."""
-    ends = np.cumsum([groups[place].time_s for place in places])
+    at = np.searchsorted(cuts, ranks, "right").astype(np.float64) - 1.0
+    ends = np.cumsum([groups[rank].time_s for rank in ranks])
     starts = np.concatenate([[0.0], ends[:-1]])
-    span, at = float(ends[-1]), np.array(places, dtype=np.float64)
+    span = float(ends[-1])
     unit = time_unit(span)
-    colours, words = group_colours(len(groups)), [_words(*one) for one in enumerate(groups, 1)]
+    colours = group_colours(len(groups))
     rounds = bars(
         at,
         ends,
         starts,
         _THICK,
-        colours=tuple(colours[place] for place in places),
+        colours=tuple(colours[rank] for rank in ranks),
         edge="white",
-        hover=tuple(f"round {n:,}, {words[place]}" for n, place in enumerate(places, 1)),
+        edge_width=_EDGE,
+        hover=tuple(
+            f"round {place:,}, {_words(rank + 1, groups[rank])}"
+            for place, rank in enumerate(ranks, 1)
+        ),
     )
     length = uniform.time_s / uniform.rounds
-    fits = int(span / length + 1e-9)
     others = _uniform_rounds(length, span, len(rows.names) - 1, uniform.name)
-    same = f"In the same {quantity(span, unit)}"
-    title = f"{same}: {len(places)} rounds in turns, {fits} of {uniform.name}"
+    fits = int(span / length + 1e-9)
+    same, shown = f"In the same {quantity(span, unit)}", len(set(ranks.tolist()))
+    rest = f" {shown} of {len(groups)} groups have had a turn." if shown < len(groups) else ""
+    title = f"{same}: {len(ranks)} rounds in turns, {fits} of {uniform.name}"
     return Panel(
         name="turns",
         title=title,
         x=bar_axis("time from the start", 1.005 * span, unit),
         y=rows,
-        parts=(_steps(ends, at), rounds, others),
+        parts=(_steps(rounds.right, at), rounds, others),
         width=5.0,
         height=_height(rows),
-        words=f"{title}. The slower a group, the longer its rounds.",
+        words=f"{title}. The slower a group, the longer its rounds.{rest}",
     )
 
 
@@ -226,28 +206,31 @@ def _uniform_rounds(length: float, span: float, row: int, name: str) -> Boxes:
         np.minimum(starts + length, span),
         starts,
         _THICK,
-        colours=tuple(GREY if whole else "#D2D2D2" for whole in is_whole),
+        colours=tuple(GREY if whole else GRID for whole in is_whole),
         edge="white",
+        edge_width=_EDGE,
         hover=f"{name}: {seconds(length)} a round on average",
     )
 
 
-def _sizes(groups: Sequence[GroupCost], rows: Categories, what: str) -> Panel:
-    """How many devices each group has, or which share of the data."""
+def _sizes(groups: Sequence[GroupCost], cuts: IntArray, rows: Categories, what: str) -> Panel:
+    """How many devices the groups of each row have, or which share of the data."""
     is_share = what != "devices"
-    values = np.array([g.data_share if is_share else float(g.clients) for g in groups])
-    unit = _PERCENT if is_share else NO_UNIT
-    texts = tuple(
-        (f"{value:.0%}" if is_share else f"{value:,.0f}") if is_named else ""
-        for value, is_named in zip(values, _named(len(groups)), strict=True)
-    )
-    at = np.arange(len(groups), dtype=np.float64)
-    colours = tuple(group_colours(len(groups)))
+    each = np.array([group.data_share if is_share else group.clients for group in groups])
+    values = np.add.reduceat(each.astype(float), cuts[:-1])
+    texts = tuple(f"{value:.0%}" if is_share else f"{value:,.0f}" for value in values)
+    colours = group_colours(len(groups))
+    at = np.arange(values.size, dtype=np.float64)
     return Panel(
-        x=bar_axis(what, _ROOM * float(values.max()), unit),
+        x=bar_axis(what, _ROOM * float(values.max()), _PERCENT if is_share else NO_UNIT),
         y=rows,
         parts=(
-            bars(at, values, thickness=0.5, colours=colours),
+            bars(
+                at,
+                values,
+                thickness=0.5,
+                colours=tuple(colours[middle] for middle in (cuts[:-1] + cuts[1:]) // 2),
+            ),
             Texts(x=values, y=at, texts=texts),
         ),
         shares_y=True,
@@ -255,22 +238,16 @@ def _sizes(groups: Sequence[GroupCost], rows: Categories, what: str) -> Panel:
     )
 
 
-def bill_panels(bills: Sequence[TurnBill], unit: str, *, narrow: bool = False) -> tuple[Panel, ...]:
-    """Time, energy and cost to the target, a bar for each way; no energy where there is none.
-
-    narrow : each panel is to stand alone, with room for names of several lines.
-    """
-    names = tuple(
-        f"{_broken(bill.name, narrow=narrow)}\n{number(bill.rounds)} rounds" for bill in bills
-    )
+def bill_panels(bills: Sequence[TurnBill], unit: str) -> tuple[Panel, ...]:
+    """Time, energy and cost to the target, a bar for each way; no energy where there is none."""
+    names = tuple(f"{_broken(bill.name)}\n{number(bill.rounds)} rounds" for bill in bills)
     first, rows = bills[0], Categories(names=names)
     columns: list[tuple[str, Unit, list[float]]] = [
         ("time to target", time_unit(first.time_s), [bill.time_s for bill in bills]),
         ("energy to target", energy_unit(first.energy_j), [bill.energy_j for bill in bills]),
         ("cost", Unit(name=unit, size=1.0), [bill.cost for bill in bills]),
     ]
-    tall = max(0.4, 0.19 * max(name.count("\n") + 1 for name in names))  # inches of a name
-    height = (0.6 + 0.7 * len(bills)) if narrow else 1.0 + tall * len(bills)
+    tall = 0.25 * max(name.count("\n") + 1 for name in names)  # inches of a name
     at = np.arange(len(bills), dtype=np.float64)
     panels: list[Panel] = []
     for name, of, values in columns:
@@ -283,7 +260,8 @@ def bill_panels(bills: Sequence[TurnBill], unit: str, *, narrow: bool = False) -
                 f"{text}  ({ratio_label(value / best)})"
                 for text, value in zip(texts[1:], values[1:], strict=True)
             ]
-        words = tuple(f"{bill.name}: {text}" for bill, text in zip(bills, texts, strict=True))
+        words = [f"{bill.name}: {text}" for bill, text in zip(bills, texts, strict=True)]
+        hover = tuple(one.replace(": ", f"\n{name}: ") for one in words)
         ends, colours = np.array(values), (BLUE, *[PALE] * (len(bills) - 1))
         panels.append(
             Panel(
@@ -291,19 +269,18 @@ def bill_panels(bills: Sequence[TurnBill], unit: str, *, narrow: bool = False) -
                 x=bar_axis(name, _BILL_ROOM * max(values), of),
                 y=rows,
                 parts=(
-                    bars(at, ends, colours=colours, hover=words),
+                    bars(at, ends, colours=colours, hover=hover),
                     Texts(x=ends, y=at, texts=tuple(texts)),
                 ),
-                shares_y=bool(panels) and not narrow,
-                height=height,
+                shares_y=bool(panels),
+                height=1.0 + tall * len(bills),
                 words="; ".join(words),
             )
         )
     return tuple(panels)
 
 
-def _broken(name: str, *, narrow: bool = False) -> str:
-    """A name on several lines: what is in brackets on one of its own, or none of them long."""
-    if narrow:
-        return "\n".join(textwrap.wrap(name, _NARROW))
-    return name.replace(" (", "\n(")
+def _broken(name: str) -> str:
+    """A name on several lines: what is in brackets begins one, and none is long."""
+    parts = name.replace(" (", "\n(").split("\n")
+    return "\n".join(line for part in parts for line in textwrap.wrap(part, _LETTERS))

@@ -86,7 +86,6 @@ def _loss_panel(
         lines,
         target_loss=target_loss,
         predicted=None if told is None else told.interval_of(told.bill.cost),
-        log=True,
     )
     return replace(
         panel,

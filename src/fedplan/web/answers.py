@@ -18,10 +18,11 @@ from fedplan.core.objective import Objective
 from fedplan.core.plan import Plan
 from fedplan.core.problem import Problem
 from fedplan.core.setting import Prediction
-from fedplan.figures.plan import PAPER
+from fedplan.figures.frontier import Mark
+from fedplan.figures.plan import PAPER, plan_marks
 from fedplan.figures.style import group_colours
 from fedplan.participation import uniform
-from fedplan.planning.explain import how_sure, is_guess, whole_message
+from fedplan.planning.explain import group_table, how_sure, is_guess, whole_message
 from fedplan.planning.plans import BEST_UNIFORM, TURNS, beside_turns
 from fedplan.planning.predict import predict, price_setting
 from fedplan.planning.sensitivity import WhatIf, sensitivity
@@ -30,7 +31,7 @@ from fedplan.planning.surface import cost_surface, lattice
 from fedplan.web.copies import as_command, as_python, fleet_file
 from fedplan.web.pictures import pictures_of
 from fedplan.web.question import COEFFICIENTS, Question
-from fedplan.words import extra, few_digits, joules, number, seconds
+from fedplan.words import extra, joules, number, seconds
 
 # Rows of a fleet whose what-ifs are planned for by other laws than uniform sampling: the slowest
 # of them, weighted, takes some seconds for so many.
@@ -38,6 +39,7 @@ MOST_DOUBTED = 5_000
 _VALUES = 64  # of a slider
 _PRICED_STEPS = 8  # numbers of local steps that are priced
 _ROLES = {PAPER: "paper", BEST_UNIFORM: "uniform"}
+_NUMBERS = ("clients_per_round", "local_steps", "rounds", "time_s", "energy_j", "cost")
 _LEAST = {
     "deadline_s": "the fastest",
     "energy_budget_j": "the least energy",
@@ -53,6 +55,10 @@ def answer(question: Question) -> dict[str, Any]:
         chosen = _priced(question, chosen.pair)  # the paper's own model takes no stragglers
     current = _priced(question, question.current) if question.current else None
     remark = extra(current.cost / chosen.cost) if current and chosen and chosen.cost else ""
+    marks: list[Mark] = []
+    if question.method is not None:  # pictures over K and E; a table has the other settings
+        marks = [mark for mark in plan_marks(plan, chosen) if mark.role != "other"]
+        marks += [Mark(current, "your setting", "current", remark)] if current else []
     estimate = question.knowledge if isinstance(question.knowledge, Estimate) else None
     shown = question.knowledge if isinstance(question.knowledge, Bound) else question.reference
     bound, _, _ = what_is_known(shown, None)
@@ -60,7 +66,7 @@ def answer(question: Question) -> dict[str, Any]:
         "success": plan.success,
         "status": plan.status,
         "method": plan.method,
-        "participation": {"law": question.participation, "groups": _group_rows(plan)},
+        "participation": {"law": question.participation, **_groups(plan)},
         "unit": plan.unit,
         "num_clients": len(question.fleet),
         "message": whole_message(plan, question.knowledge, question.convergence.relative_to),
@@ -68,13 +74,12 @@ def answer(question: Question) -> dict[str, Any]:
         "regret": plan.regret,
         "is_guess": estimate is not None and is_guess(plan.regret),
         "rows": _setting_rows(question, plan, current, remark),
-        "pictures": pictures_of(question, plan, chosen, current),
+        "pictures": pictures_of(question, plan, chosen, marks),
         "scales": _scales(question),
-        "fleet": _facts(question),
+        "fleet": {"name": question.devices.name},
         "convergence": {
             "name": question.convergence.name,
             "bound": {name: getattr(bound, name) for name in COEFFICIENTS},
-            "is_estimate": estimate is not None,
             "is_measured": question.convergence.is_measured,
         },
         "command": as_command(question),
@@ -125,18 +130,6 @@ def _priced(question: Question, setting: tuple[int, int]) -> Prediction:
     return price_setting(question.problem, known.at_gap(gap), uniform(*setting))
 
 
-def _facts(question: Question) -> dict[str, Any]:
-    return {
-        "name": question.devices.name,
-        "num_clients": len(question.fleet),
-        "entries": int(question.fleet.count.size),
-        "summary": {
-            name: {key: few_digits(value) for key, value in values.items()}
-            for name, values in question.devices.summary.items()
-        },
-    }
-
-
 def _setting_rows(
     question: Question, plan: Plan, current: Prediction | None, remark: str
 ) -> list[dict[str, Any]]:
@@ -161,25 +154,17 @@ def _setting_rows(
     return rows
 
 
-def _group_rows(plan: Plan) -> list[dict[str, Any]]:
-    """The groups that take turns, the fastest first: in numbers, in words, and their colours."""
-    cycle = sum(plan.visits)
-    return [
-        {
-            **asdict(group),
-            "colour": colour,
-            "words": {
-                "clients": f"{group.clients:,}",
-                "time": seconds(group.time_s),
-                "energy": joules(group.energy_j),
-                "data_share": f"{group.data_share:.1%}",
-                "frequency": f"{visits:,} of {cycle:,} rounds",
-            },
-        }
-        for group, visits, colour in zip(
-            plan.groups, plan.visits, group_colours(len(plan.groups)), strict=True
-        )
-    ]
+def _groups(plan: Plan) -> dict[str, Any]:
+    """The groups that take turns, the fastest first, with their colours, and their table."""
+    colours = group_colours(len(plan.groups))
+    table = group_table(plan.groups, title="")
+    return {
+        "groups": [
+            {**asdict(group), "colour": colour}
+            for group, colour in zip(plan.groups, colours, strict=True)
+        ],
+        "table": {"head": table.head, "rows": table.rows},
+    }
 
 
 def _in_ranges(question: Question, priced: Prediction) -> bool:
@@ -197,12 +182,7 @@ def _row(
     return {
         "name": name,
         "role": role,
-        "clients_per_round": clients,
-        "local_steps": priced.local_steps,
-        "rounds": priced.rounds,
-        "time_s": priced.time_s,
-        "energy_j": priced.energy_j,
-        "cost": priced.cost,
+        **{key: getattr(priced, key) for key in _NUMBERS},
         "feasible": feasible,
         "remark": remark,
         "words": {

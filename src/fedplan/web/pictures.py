@@ -16,37 +16,38 @@ from fedplan.convergence.bound import Bound
 from fedplan.convergence.estimation import what_is_known
 from fedplan.convergence.saturation import Saturation
 from fedplan.core.constraints import Constraints
-from fedplan.core.fleet import Fleet, FloatArray, IntArray
+from fedplan.core.fleet import Fleet
 from fedplan.core.plan import Plan
 from fedplan.core.problem import Problem
 from fedplan.core.setting import Prediction
-from fedplan.figures.axes import count_axis, fit_axis
-from fedplan.figures.cost_map import allowed_part, cost_panels, grid_surface
+from fedplan.figures.cost_map import allowed_part, cost_curve, cost_panels, grid_surface
 from fedplan.figures.devices import devices_panel
 from fedplan.figures.frontier import Mark, frontier_panel
-from fedplan.figures.plan import plan_marks
 from fedplan.figures.save import page_figure
-from fedplan.figures.spec import Figure, Line, Panel, alone, spot
+from fedplan.figures.spec import Figure, Panel, alone, spot
 from fedplan.figures.style import BY_ROLE
 from fedplan.figures.turns import plan_turns_data
 from fedplan.participation.slowest import log_choose_ratio
-from fedplan.planning.frontier import FrontierPoint, frontier_of
+from fedplan.planning.frontier import frontier_of
 from fedplan.planning.sensitivity import other_bounds
 from fedplan.planning.surface import Surface, cost_surface
 from fedplan.web.question import Question
-from fedplan.words import NO_UNIT, extra, seconds
+from fedplan.words import seconds
 
 _MAP_POINTS = 48  # an axis of the map: smooth, and little to send
-_HIGHEST_RATIO = 3.0  # of cost curves; what is dearer is off the picture
+_RATIO = "cost / the plan's"
 _SLOWEST = 6  # devices that are listed
 
 
+_OF_SOME = ("turns", "bills", "frontier", "map", "steps", "clients")  # not of every plan
+
+
 def pictures_of(
-    question: Question, plan: Plan, chosen: Prediction | None, current: Prediction | None
+    question: Question, plan: Plan, chosen: Prediction | None, marks: Sequence[Mark]
 ) -> dict[str, Any]:
     """Those of a plan, or None: devices of any; groups of turns; maps of uniform sampling by bound.
 
-    chosen, current : what the plan's setting takes, stragglers counted, and the user's own.
+    chosen : what the plan's setting takes, stragglers counted; `marks` are settings to point out.
     """
     clients, steps, waits = None, 1, None
     if chosen is not None:
@@ -56,13 +57,14 @@ def pictures_of(
     is_drawn_alike = plan.participation in ("uniform", "shuffled")
     head = ("a round takes", "devices", *(["group"] if plan.groups else []))
     devices = devices_panel(question.fleet, steps, waits, plan.groups)
-    pictures: dict[str, Any] = dict.fromkeys(("turns", "frontier", "map", "steps", "clients"))
+    shown: dict[str, Any] = dict.fromkeys(_OF_SOME)
+    if plan.groups:
+        shown |= _of_turns(plan)
     if question.method is not None:
-        pictures |= _over_settings(question, plan, chosen, current)
-    return pictures | {
+        shown |= _over_settings(question, plan, marks)
+    return shown | {
         "histogram": _drawn(alone(devices), *head),
         "slowest": _slowest(question.fleet, steps, clients or 1) if is_drawn_alike else [],
-        "turns": _turns(plan) if plan.groups else None,
         "note": "" if question.method is not None else _why_no_map(question.participation),
     }
 
@@ -74,9 +76,7 @@ def _why_no_map(law: str) -> str:
     return f"Maps and curves over K and E are of uniform sampling by a bound. {lists}"
 
 
-def _over_settings(
-    question: Question, plan: Plan, chosen: Prediction | None, current: Prediction | None
-) -> dict[str, Any]:
+def _over_settings(question: Question, plan: Plan, marks: Sequence[Mark]) -> dict[str, Any]:
     """The frontier, the map, and curves through the plan, all within the ranges of K and E."""
     if isinstance(question.knowledge, Saturation):
         raise TypeError("a method is of a bound")
@@ -85,7 +85,7 @@ def _over_settings(
     problem = replace(question.problem, limits=limits)
     settings = [] if plan.prediction is None else [plan.prediction.pair]
     whole = grid_surface(problem, bound, settings)
-    part, marks = allowed_part(whole, problem, bound, settings), _marks(plan, chosen, current)
+    part = allowed_part(whole, problem, bound, settings)
     relative = question.convergence.relative_to or ""
     curves: dict[str, Any] = {}
     if settings:
@@ -101,12 +101,12 @@ def _drawn(data: Figure, *head: str, title: str = "") -> dict[str, Any]:
     return {"title": title, "head": head, **page_figure(data)}
 
 
-def _turns(plan: Plan) -> dict[str, Any]:
-    """Who trains when, for a wide and for a narrow screen."""
-    drawings = {"wide": plan_turns_data(plan), "narrow": plan_turns_data(plan, narrow=True)}
+def _of_turns(plan: Plan) -> dict[str, Any]:
+    """Who trains when, and the bill beside that of uniform sampling; both fit a phone."""
+    (turns, *_), bills = plan_turns_data(plan, most_bills=2).rows
     return {
-        size: _drawn(data, "round", "its length", title=f"{data.panels[0].title}.")
-        for size, data in drawings.items()
+        "turns": _drawn(alone(turns), "round", "its length", title=turns.words),
+        "bills": _drawn(alone(*bills), "way", "what it takes"),
     }
 
 
@@ -115,11 +115,9 @@ def _frontier(
 ) -> dict[str, Any]:
     """The time-energy frontier within the ranges of K and E; limits on totals are lines."""
     points = frontier_of(surface, Constraints())
-    met = constraints.met(
-        [p.time_s for p in points],
-        [p.energy_j for p in points],
-        [_rounds_at(surface, p) for p in points] if constraints.max_rounds is not None else 0.0,
-    )
+    ks, es = np.array([point.pair for point in points]).T
+    places = surface.clients_per_round.searchsorted(ks), surface.local_steps.searchsorted(es)
+    met = constraints.met(surface.time_s, surface.energy_j, surface.expected_rounds)[places]
     panel = frontier_panel(points, marks, relative=relative, constraints=constraints, met=met)
     return _drawn(alone(panel), "setting", "time and energy", "energy weights")
 
@@ -142,57 +140,23 @@ def _curves(
     each to the plan's own cost under the same bound.
     """
     ks, es = whole.clients_per_round, whole.local_steps
-    row, column = int(np.searchsorted(ks, chosen[0])), int(np.searchsorted(es, chosen[1]))
-
-    def ratios(rows: slice, columns: slice, place: int) -> FloatArray:
-        part = rows, columns
-        seconds_of_round = whole.time_s[part] / whole.expected_rounds[part]
+    row, column = np.searchsorted(ks, chosen[0]), np.searchsorted(es, chosen[1])
+    seconds_of_round = whole.time_s / whole.expected_rounds
+    drawn = {}
+    for name, label, values, at, part in (
+        ("steps", "local steps E", es, chosen[1], np.s_[row : row + 1, :]),
+        ("clients", "clients per round K", ks, chosen[0], np.s_[:, column : column + 1]),
+    ):
+        some, seconds_ = (ks[part[0]], es[part[1]]), seconds_of_round[part]
         found = [
-            cost_surface(
-                problem.fleet, bound, problem.objective, ks[rows], es[columns],
-                seconds=seconds_of_round,
-            )
+            cost_surface(problem.fleet, bound, problem.objective, *some, seconds=seconds_)
             for bound in bounds
-        ]  # fmt: skip
-        costs = [(one.cost if one.cost.any() else one.time_s).ravel() for one in found]
-        return np.stack([cost / cost[place] for cost in costs])
-
-    every, one_row, one_column = slice(None), slice(row, row + 1), slice(column, column + 1)
-    by_steps, by_clients = ratios(one_row, every, column), ratios(every, one_column, row)
-    panels = {
-        "steps": _curve(es, by_steps, chosen[1], "local steps E"),
-        "clients": _curve(ks, by_clients, chosen[0], "clients per round K"),
-    }
-    return {
-        name: _drawn(alone(panel), panel.x.label, "cost / the plan's")
-        for name, panel in panels.items()
-    }
-
-
-def _curve(values: IntArray, ratios: FloatArray, chosen: int, label: str) -> Panel:
-    shown = np.flatnonzero(ratios[0] <= _HIGHEST_RATIO)
-    part = slice(max(int(shown[0]) - 1, 0), int(shown[-1]) + 2)
-    x, y = values[part].astype(float), ratios[0, part]
-    low, high = ratios[:, part].min(axis=0), ratios[:, part].max(axis=0)
-    hovers = tuple(
-        f"{at:,.0f}\n{ratio:.3f}, or {least:.3f} to {most:.3f}"
-        for at, ratio, least, most in zip(x, y, low, high, strict=True)
-    )
-    line = Line(
-        x=x,
-        y=y,
-        low=low,
-        high=high,
-        width=2.0,
-        name="as planned (shaded: by other bounds)",
-        hover=hovers,
-    )
-    top = max(min(float(y.max()), _HIGHEST_RATIO), 1.02)
-    return Panel(
-        x=count_axis(label, int(x[0]), int(x[-1])),
-        y=fit_axis("cost / the plan's", NO_UNIT, [min(1.0, float(y.min())), top], log=False),
-        parts=(line, spot(chosen, 1.0, BY_ROLE["chosen"])),
-    )
+        ]
+        costs = np.stack([(one.cost if one.cost.any() else one.time_s).ravel() for one in found])
+        line, x, y = cost_curve(values, costs / costs[:, values == at], label, _RATIO)
+        panel = Panel(x=x, y=y, parts=(line, spot(at, 1.0, BY_ROLE["chosen"])))
+        drawn[name] = _drawn(alone(panel), label, _RATIO)
+    return drawn
 
 
 def _slowest(fleet: Fleet, local_steps: int, k: int) -> list[list[str]]:
@@ -214,19 +178,3 @@ def _slowest(fleet: Fleet, local_steps: int, k: int) -> list[list[str]]:
         ]
         for entry, share in zip(order.tolist(), shares.tolist(), strict=True)
     ]
-
-
-def _marks(plan: Plan, chosen: Prediction | None, current: Prediction | None) -> list[Mark]:
-    """The plan, the paper's and the user's own: a table has the others."""
-    marks = [mark for mark in plan_marks(plan, chosen) if mark.role != "other"]
-    if current is not None:
-        remark = extra(current.cost / chosen.cost) if chosen is not None and chosen.cost else ""
-        marks.append(Mark(current, "your setting", "current", remark))
-    return marks
-
-
-def _rounds_at(surface: Surface, point: FrontierPoint) -> float:
-    clients, steps = point.pair
-    row = np.searchsorted(surface.clients_per_round, clients)
-    column = np.searchsorted(surface.local_steps, steps)
-    return float(surface.expected_rounds[row, column])

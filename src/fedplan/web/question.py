@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, Literal
 
@@ -40,7 +40,6 @@ class Devices:
     fleet: Fleet
     file: str | None
     python: str
-    summary: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     @classmethod
     def of_example(cls) -> Devices:

@@ -18,7 +18,6 @@ from fedplan.words import joules, number, seconds, totals
 MOST_CURVES = 24
 MOST_RUNS = 500  # listed of one experiment; `fedplan show --runs` has all
 _OVER = {"rounds": ROUND, "seconds": TIME, "joules": ENERGY}
-_POINTS = 400  # of a curve; more cannot be told apart
 
 
 def listing(url: str) -> dict[str, Any]:
@@ -79,7 +78,6 @@ def curves(url: str, asked: Mapping[str, Any]) -> dict[str, Any]:
         _OVER[against],
         target_loss=_target(studies[0]) if studies else None,
         predicted=told["interval"] if told else None,
-        points=_POINTS,
     )
     return {
         "success": True,

@@ -100,8 +100,7 @@ def _still_here(found: T | None, what: str) -> T:
 def _with_cache(devices: Devices) -> Devices:
     entries = devices.fleet.count.size
     size = min(_RANKINGS * _BYTES_PER_ENTRY * max(entries, 10_000), _MOST_BYTES)
-    # The summary sorts the whole fleet, which would be felt at every move of a slider.
-    return replace(devices, fleet=with_cache(devices.fleet, size), summary=devices.fleet.summary())
+    return replace(devices, fleet=with_cache(devices.fleet, size))
 
 
 def _id_of(upload: Upload) -> str:

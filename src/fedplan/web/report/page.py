@@ -11,8 +11,9 @@ from string import Template
 from typing import NamedTuple
 
 from fedplan.figures import Figure
-from fedplan.figures.save import plotly_script, screen_json, still_image
+from fedplan.figures.save import page_figure, plotly_script, still_image
 from fedplan.markup import Markup, join, table, tag
+from fedplan.strictjson import to_json
 from fedplan.words import Table
 
 _TONES = {"reached": "good", "swept": "good", "unfinished": "open", "stored": "open"}
@@ -115,7 +116,8 @@ def _html(part: Part) -> Markup:
 def _figure(picture: Picture) -> Markup:
     """A figure: interactive where scripts run, else, and on paper, a drawing."""
     data, title, words = picture
-    spec = Markup(f'<script type="application/json">{screen_json(data)}</script>')
+    drawn = to_json(page_figure(data)).replace("<", "\\u003c")  # no text in it ends the element
+    spec = Markup(f'<script type="application/json">{drawn}</script>')
     return tag(
         "figure",
         tag("img", src=still_image(data), alt=f"{title}. {words}"),

@@ -109,13 +109,14 @@ function showRows({ rows }) {
 }
 
 /** The groups that take turns; nothing where none do. */
-function showGroups({ participation: { groups } }) {
+function showGroups({ participation: { groups, table } }) {
   byId("groups-part").hidden = groups.length === 0;
+  const swatch = ({ colour }) => make("span", { className: "swatch", style: `background: ${colour}` });
   fillTable(byId("groups"), {
-    head: ["group", "devices", "slowest round", "energy", "share of data", "trains in"],
-    rows: groups.map(({ words, colour }, place) => [
-      make("span", {}, make("span", { className: "swatch", style: `background: ${colour}` }), place + 1),
-      ...[words.clients, words.time, words.energy, words.data_share, words.frequency],
+    head: table.head,
+    rows: table.rows.map(([number, ...cells], place) => [
+      make("span", {}, swatch(groups[place]), number),
+      ...cells,
     ]),
   });
 }

@@ -14,7 +14,7 @@ const LAWS = {
   uniform: "K clients at random in every round, as in the paper.",
   weighted: "K clients at random, quick ones more often and counting less.",
 };
-const FIGURES = ["turns", "frontier", "map", "steps", "clients", "histogram"];
+const FIGURES = ["turns", "bills", "frontier", "map", "steps", "clients", "histogram"];
 const NAMES = { fleet: new Map(), pilots: new Map() }; // of uploads, by id
 const SETTLED_MS = 250;
 const TOO_LATE_MS = 400;

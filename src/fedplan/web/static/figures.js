@@ -3,7 +3,6 @@
 import { byId, make } from "./page.js";
 import { scrollBox, tableOf } from "./tables.js";
 
-const NARROW = 640; // pixels; a narrower figure of several panels has them one below the other
 const CONFIG = { displayModeBar: false, responsive: true };
 const EVERY = 8; // rows and columns of a map, of which a table has one
 
@@ -46,17 +45,13 @@ const sight = new IntersectionObserver(
 export function drawFigure(id, picture, clicked = () => {}) {
   const figure = byId(id);
   const plot = figure.querySelector(".plot");
-  const fitting = () => {
-    if (!picture.wide) return picture;
-    return plot.clientWidth < NARROW ? picture.narrow : picture.wide;
-  };
   const again = async () => {
     await plotly();
     if (!plot.data) {
       await ownTask();
       if (shown.get(id) !== again) return; // there is a newer one
     }
-    const { data, layout, title } = fitting();
+    const { data, layout, title } = picture;
     const words = figure.querySelector(".title");
     if (words && title) words.textContent = title;
     plot.style.height = `${layout.height}px`;
@@ -71,17 +66,17 @@ export function drawFigure(id, picture, clicked = () => {}) {
   plotly(); // also where nothing is in sight yet
   if (!shown.has(id)) sight.observe(figure);
   shown.set(id, again);
-  if (fitting().head) showTable(figure, () => rowsOf(fitting()));
+  if (picture.head) showTable(figure, () => rowsOf(picture));
   if (inSight.has(id)) again();
   else waiting.add(id);
 }
 
-/** What the pointer would tell of a figure's first panel, as a table. */
+/** What the pointer would tell of a figure, as a table. */
 function rowsOf({ data, head }) {
   const map = data.find((trace) => trace.type === "contour");
   const lines = (text) => text.replace(/<\/?b>/g, "").split("<br>");
   const places = data
-    .filter((trace) => trace.hovertext && trace.xaxis === "x")
+    .filter((trace) => trace.hovertext)
     .flatMap(({ x, hovertext }) => hovertext.map((text, place) => [x[place], lines(text)]))
     .sort(([one], [other]) => one - other);
   if (!map) return { head, rows: places.map(([, cells]) => cells) };
@@ -112,6 +107,3 @@ function showTable(figure, table) {
 }
 
 addEventListener("beforeprint", () => waiting.forEach((id) => shown.get(id)()));
-matchMedia("(max-width: 60rem)").addEventListener("change", () =>
-  shown.forEach((again) => again()),
-);
