@@ -51,7 +51,7 @@ def reproduce(
     download: bool,
     quiet: bool,
 ) -> None:
-    """Measure an experiment of the paper again, beside what it has published.
+    """Repeat an experiment of the paper, and compare it with the published results.
 
     SETUP is setup1, setup2, setup3 or all. Table I, the five panels of Figure 3, 4 or 5 with the
     paper's plan and fedplan's course in them, and what the theorems say, held against the runs: all

@@ -97,7 +97,7 @@ def cli() -> None:
       fedplan sweep demo                          every K x E of a grid, and what each costs
       fedplan compare demo                        courses of fedplan and of others, on one bill
       fedplan list                                what has been stored
-      fedplan report demo -o report.html          a study as a page to read and to send
+      fedplan report demo -o report.html          a study as a page to share
 
     Results go to standard output, everything else to standard error. Exit codes: 0 done, 1 failed,
     2 wrong input, 3 no feasible plan, 130 interrupted.

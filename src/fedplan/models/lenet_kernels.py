@@ -1,4 +1,4 @@
-"""Kernels of LeNet-5: forward, backward and SGD of a whole local run, one sample a lane.
+"""Kernels of LeNet-5: forward, backward and SGD of a whole local run, one sample per lane.
 
 Sixteen samples go through all layers at a time, so that what they leave behind stays in the cache;
 the dense layers' gradients are then formed over the whole batch, one input a lane, and applied as
@@ -66,7 +66,7 @@ TILE_1, TILE_2, TILE_INPUTS, TILE_HIDDEN = 3, 4, 10, 12
 
 
 class Space(NamedTuple):
-    """Where a batch is worked on. Rows of dense layers are `stride` samples apart."""
+    """Buffers for one batch. Rows of dense layers are `stride` samples apart."""
 
     image: FloatArray  # of sixteen samples, like all planes; its border stays zero
     met: IntArray  # bits of columns and of taps, see `_find_taps`
@@ -148,7 +148,7 @@ def _find_taps(x, offsets, s, space):
 
 @njit(nogil=True)
 def _forward(weights, x, offsets, s, space):
-    """Scores of the samples at offsets s to s + 15, and everything the way back needs."""
+    """Scores of the samples at offsets s to s + 15, and everything backpropagation needs."""
     for y in range(IMAGE):
         line = ((y + 2) * PADDED + 2) * LANES
         for f in (0, IMAGE - LANES):  # the two overlap
@@ -191,7 +191,7 @@ def _dense(x, s, stride, weights, rows, width, inputs, out):
 
 @njit(nogil=True)
 def _backward_dense(weights, s, space):
-    """Errors of the scores back to what came out of the second pooling."""
+    """Backpropagate the errors of the scores to the output of the second pooling."""
     a, b, c, stride = space.errors_1, space.errors_2, space.errors_3, space.rows.size
     scores, dense = space.scores, weights[DENSE_3:]
     _dense_errors(scores, s, stride, dense, CLASSES, WIDTH_3, HIDDEN_2, space.inputs_3, c)
@@ -216,7 +216,7 @@ def _dense_errors(errors, s, stride, weights, rows, width, inputs, x, out):
 
 @njit(nogil=True)
 def _backward_relu(errors, which, channels, windows, gradient, at):
-    """Drop errors of windows ReLU let nothing through; the rest sums to the biases' gradient."""
+    """Zero the errors of windows that ReLU blocked; the rest sums to the biases' gradient."""
     zero = constant(0.0)
     for o in range(channels):
         total = zero
@@ -229,7 +229,7 @@ def _backward_relu(errors, which, channels, windows, gradient, at):
 
 @njit(nogil=True)
 def _backward_convolutions(weights, space):
-    """Errors after the second pooling back to the first layer, into the taps' gradient."""
+    """Backpropagate the errors after the second pooling into the taps' gradient."""
     gradient, errors_2, errors_1 = space.gradient, space.errors_pooled_2, space.errors_pooled_1
     _backward_relu(errors_2, space.which_2, CHANNELS_2, POOLED_2**2, gradient, BIASES_2)
     for o in range(CHANNELS_2):
@@ -257,7 +257,7 @@ def _backward_convolutions(weights, space):
 
 @njit(inline="always")
 def _update(dense, inputs, errors, rows, width, batch, scale, space, tile):
-    """Add scale * errors x inputs, summed over the batch, to the weights; one input a lane."""
+    """Add scale * errors x inputs, summed over the batch, to the weights; one input per lane."""
     stride = space.rows.size
     for i in range(width):
         space.columns[i] = i * stride

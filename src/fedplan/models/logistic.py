@@ -1,4 +1,4 @@
-"""Multinomial logistic regression: a whole local run, and the global loss, as fused kernels.
+"""Multinomial logistic regression: fused kernels for a whole local run and for evaluation.
 
 A feature that is zero in all samples of a client leaves its weights as they are, so the client
 trains without it; one that is zero in a whole block of samples adds nothing to their scores. Of
@@ -33,7 +33,7 @@ MAX_TILE = 12  # rows of weights whose scores of sixteen samples stay in the reg
 class Logistic(CompiledLearner):
     """Softmax regression with a bias, from zero weights, on one federated data set.
 
-    Weights are a row a class, the bias last: `unpack` gives the matrix.
+    Weights are one row per class, the bias last: `unpack` gives the matrix.
 
     >>> from fedplan.tasks import synthetic
     >>> learner = Logistic(synthetic(1, 1, num_clients=5))
@@ -67,7 +67,7 @@ class Logistic(CompiledLearner):
 
     @property
     def num_parameters(self) -> int:
-        """Weights that the model has, without what fills up the last tile."""
+        """The number of weights of the model, without padding."""
         return self._num_classes * self._used
 
     def initial(self, seed: int) -> FloatArray:  # noqa: ARG002
@@ -80,8 +80,7 @@ class Logistic(CompiledLearner):
 
     def samples(self, rows: IntArray | None = None) -> Samples:
         """All training samples, or these rows of them."""
-        if rows is None:
-            return _pack_samples(self._clients.dense, self.labels, self._used - 1)
+        rows = np.arange(len(self.labels)) if rows is None else rows
         return _pack_samples(
             lambda at: self._clients.dense(rows[at]), self.labels[rows], self._used - 1
         )
@@ -154,13 +153,13 @@ def _pack_clients(data: FederatedData) -> _ClientRows:
 
 
 def _padded(features: IntArray) -> IntArray:
-    """Floats in a row with so many features: a multiple of 32."""
+    """Floats in a row with this many features: a multiple of 32."""
     return -(-features // 32) * 32
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Samples:
-    """Samples for evaluation, 64 a block, one sample a lane; each block with its own features.
+    """Samples for evaluation, 64 per block, one per lane; each block has its own features.
 
     Block b has the features `features[starts[b] : starts[b + 1]]`, the last being the bias, and a
     column of 64 floats for each, from `64 * starts[b]` on.
@@ -175,7 +174,7 @@ class Samples:
 def _pack_samples(
     dense: Callable[[IntArray], FloatArray], labels: IntArray, num_features: int
 ) -> Samples:
-    """Lay samples out for evaluation; `dense` gives those with the numbers it is asked for."""
+    """Lay samples out for evaluation; `dense` gives the samples with the given numbers."""
     blocks = -(-len(labels) // BLOCK)
     # Room for all features; what is not used is never touched, and so takes no memory.
     columns = aligned_zeros.py_func(blocks * (num_features + 1) * BLOCK).reshape(-1, BLOCK)
@@ -198,7 +197,7 @@ def _pack_samples(
 
 @njit(inline="always")
 def _add_move(total, weights, local, own, share, used, width, lines):  # type: ignore[no-untyped-def]
-    """Add a client's share of how far it has moved the features that it has."""
+    """Add a client's share of its change to the weights of the features it has."""
     for c in range(lines):
         for f in range(own.size):
             place = c * used + own[f]
