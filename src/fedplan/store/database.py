@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import struct
 import threading
 import time
 import zlib
@@ -19,7 +20,8 @@ BUSY_TIMEOUT_S = 60.0
 _SCHEME = "sqlite:///"
 # What reading comes to where a cell does not hold what was stored in it.
 UNREADABLE = (
-    ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, zlib.error,
+    ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError,
+    struct.error, zlib.error,
 )  # fmt: skip
 _LEAST_BYTES = 512  # of an SQLite database
 _NO_LOCKS = "Its file system may have no locks, as some across a network: keep it on a local disk."

@@ -7,10 +7,9 @@ Lists of numbers are blobs: little-endian integers or floats of 64 bits, compres
 from __future__ import annotations
 
 import math
-import sys
+import struct
 import zlib
-from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -22,18 +21,13 @@ if TYPE_CHECKING:
 _LEVEL = 3  # cohorts are random: higher ones save a few percent for several times the time
 
 
-def _pack(code: str, values: Iterable[float]) -> bytes:
-    numbers = array(code, values)
-    if sys.byteorder == "big":
-        numbers.byteswap()
-    return zlib.compress(numbers.tobytes(), _LEVEL)
+def _pack(code: str, values: Sequence[float]) -> bytes:
+    return zlib.compress(struct.pack(f"<{len(values)}{code}", *values), _LEVEL)
 
 
-def _unpack(code: str, blob: bytes) -> list[Any]:
-    numbers = array(code, zlib.decompress(blob))
-    if sys.byteorder == "big":
-        numbers.byteswap()
-    return numbers.tolist()
+def _unpack(code: str, blob: bytes) -> tuple[Any, ...]:
+    numbers = zlib.decompress(blob)
+    return struct.unpack(f"<{len(numbers) // 8}{code}", numbers)
 
 
 def _taken(flat: Iterator[Any], size: int) -> tuple[Any, ...]:
@@ -56,7 +50,7 @@ def pack_cohorts(cohorts: Sequence[Sequence[int]]) -> bytes:
         numbers.extend(cohort)
     try:
         return _pack("q", numbers)
-    except (OverflowError, TypeError) as error:
+    except struct.error as error:
         raise InputError(f"a cohort must be whole numbers below 2^63, but: {error}.") from error
 
 
