@@ -1,4 +1,7 @@
-"""Questions that no training can answer: how soon the online course gives them up."""
+"""Questions that no training can answer, and others that one can: which the online course gives up.
+
+The others have as much time, and so much more, as the same training takes without a limit.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from fedplan import Problem
-from fedplan.core.records import Stop
+from fedplan.core.records import RunRecord, Stop
 from fedplan.simulation import LearningRate, Simulator
 from suite.courses import FIRST_SEED, ONLINE, longest, make_course
 from suite.pricing import Pricing, best_uniform
@@ -19,6 +22,7 @@ from suite.task import Task
 from suite.trainings import Trainings
 
 CELLS = (("normal", 0.0), ("lognormal", 0.5))  # fleet and energy weight
+ENOUGH = {1.0: "the time it takes", 1.25: "a quarter more", 1.5: "half as much again"}
 COLUMNS = ("task", "fleet", "weight", "question", "status", "rounds", "share")
 
 
@@ -47,17 +51,33 @@ def _rows(trainings: Trainings, data: Path) -> Iterator[tuple[object, ...]]:
         pricing = Pricing(trainings, fleet, data)
         problem = pricing.problem(weight)
         seconds = best_uniform(pricing, pricing.problem(0.0), "rounds")[1]
-        for asked in _questions(trainings.task, problem, most, seconds):
-            simulator = Simulator(
-                trainings.learner, asked.rate, pricing.fleet, trainings.evaluation
-            )
-            stop = Stop(max_rounds=most, target_loss=asked.problem.target_loss)
-            run = simulator.run(make_course(ONLINE, asked.problem), stop, seed=FIRST_SEED)
+        asked = Question(name="", problem=problem, rate=trainings.task.rate)
+        taken = _train(trainings, pricing, asked, most).time_s
+        for asked in (
+            *_questions(trainings.task, problem, most, seconds),
+            *(_in_time(problem, words, more * taken) for more, words in ENOUGH.items()),
+        ):
+            run = _train(trainings, pricing, asked, most)
             share = run.num_rounds / most
             if (deadline := asked.problem.limits.deadline_s) is not None:
                 share = run.time_s / deadline
             row = (asked.name, run.status, run.num_rounds, f"{share:.4g}")
             yield trainings.task.name, fleet, f"{weight:g}", *row
+
+
+def _train(trainings: Trainings, pricing: Pricing, asked: Question, most: int) -> RunRecord:
+    simulator = Simulator(trainings.learner, asked.rate, pricing.fleet, trainings.evaluation)
+    stop = Stop(max_rounds=most, target_loss=asked.problem.target_loss)
+    return simulator.run(make_course(ONLINE, asked.problem), stop, seed=FIRST_SEED)
+
+
+def _in_time(problem: Problem, words: str, seconds: float) -> Question:
+    """The question with a deadline."""
+    limits = replace(problem.limits, deadline_s=seconds)
+    rate = problem.learning_rate
+    if rate is None:
+        raise AssertionError("tasks have a rate")
+    return Question(name=words, problem=replace(problem, limits=limits), rate=rate)
 
 
 def _questions(task: Task, problem: Problem, most: int, seconds: float) -> Iterator[Question]:
@@ -81,12 +101,7 @@ def _questions(task: Task, problem: Problem, most: int, seconds: float) -> Itera
          "half the rate from round to round"),
     ):  # fmt: skip
         yield Question(name=words, problem=replace(limited, learning_rate=rate), rate=rate)
-    deadline = seconds / 3
-    yield Question(
-        name="a third of the time",
-        problem=replace(limited, limits=replace(limited.limits, deadline_s=deadline)),
-        rate=task.rate,
-    )
+    yield _in_time(limited, "a third of the time", seconds / 3)
 
 
 def hopeless_table(path: Path) -> str:
@@ -100,7 +115,8 @@ def hopeless_table(path: Path) -> str:
         lines.append([
             question, str(len(own)), str(len(own) - len(lost)),
             str(sum(row["status"] in ("hopeless", "diverged") for row in lost)),
-            f"{np.median(shares):.0%}", f"{shares.max():.0%}", str((shares > 0.105).sum()),
+            *((f"{np.median(shares):.0%}", f"{shares.max():.0%}") if lost else ("", "")),
+            str((shares > 0.105).sum()),
         ])  # fmt: skip
     head = ("what is asked", "runs", "arrive after all", "given up", "of the limit used, median",
             "most", "more than a tenth")  # fmt: skip

@@ -77,6 +77,25 @@ def test_a_deadline_that_cannot_be_kept_is_given_up_early():
     assert made.time_s <= problem.limits.deadline_s
 
 
+@pytest.mark.parametrize("weight", [0.0, 1.0])
+@pytest.mark.parametrize("part", [0.05, 0.2, 0.4, 0.6, 0.8])
+def test_no_round_begins_that_would_exceed_a_limit_by_a_tenth(weight, part):
+    free, _, _ = run(problem_of(target=0.25, weight=weight))
+    for name, total in (("deadline_s", "time_s"), ("energy_budget_j", "energy_j")):
+        limit = part * getattr(free, total)
+        made, _, _ = run(problem_of(target=0.25, weight=weight, **{name: limit}))
+        assert made.num_rounds == 1 or getattr(made, total) <= 1.1 * limit
+        assert made.status == "target" or made.message.endswith(("time or energy.", "slowly."))
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("target", [0.9, 0.25])
+def test_a_target_is_not_given_up_while_the_loss_stands_still_and_groups_can_grow(target, seed):
+    free, _, _ = run(problem_of(target=target), seed=seed)
+    made, _, problem = run(problem_of(target=target, deadline_s=1.25 * free.time_s), seed=seed)
+    assert made.status == "target" and made.time_s <= problem.limits.deadline_s
+
+
 @pytest.mark.parametrize("num_clients", [1, 2])
 def test_few_clients(num_clients):
     fleet = fleet_of(num_clients)

@@ -9,7 +9,9 @@ import pytest
 from course.made import fleet_of, problem_of, told
 
 from fedplan.core.learning_rate import LearningRate
+from fedplan.core.setting import RoundCost
 from fedplan.course import Online
+from fedplan.course.pressure import Pressure
 from fedplan.course.steering import FEW, HEAVIEST, MOVE
 from fedplan.errors import InputError
 
@@ -157,6 +159,38 @@ def test_a_deadline_in_danger_makes_time_dearer():
     assert cost(hurried[-1]).time_s / cost(hurried[-1]).clients < (
         cost(calm[-1]).time_s / cost(calm[-1]).clients
     )
+
+
+def test_a_deadline_that_the_shortest_training_would_miss_is_given_up_before_it_has_passed():
+    course = Online(problem=problem_of(target=0.5, deadline_s=40.0))
+
+    def slow(round_):
+        return 3.0 - 0.65 * np.log(round_)  # at the target in round 47
+
+    steering, _ = follow(course, 2 * course.setting.groups, slow, lambda _: 0.5)
+    assert steering.hopeless is None
+    steering, _ = follow(course, 38, slow, lambda _: 0.5)
+    assert "The deadline of 40 s cannot be kept" in steering.hopeless
+    assert "the loss will be about" in steering.hopeless and "Raise" in steering.hopeless
+
+
+ROUND = "One more round would exceed the deadline of"
+
+
+def test_limits_go_by_what_rounds_really_take():
+    """Devices may be guessed: rounds that take a tenth of what was foretold leave time enough."""
+    problem = problem_of(deadline_s=10.0)
+    foretold = RoundCost(time_s=5.0, energy_j=1.0, clients=3)
+    for seconds, ends in ((0.5, False), (5.0, True)):
+        pressure = Pressure(problem)
+        pressure.spend(told(1, 2.0, seconds=seconds), lambda: foretold)
+        pressure.spend(told(2, 2.0, seconds=seconds), lambda: foretold)
+        assert (pressure.exceeded(lambda: foretold) is not None) == ends
+        lost = pressure.beyond(12.0, 2, foretold, lambda objective: 50.0 * objective.per_second)
+        assert (lost is not None) == ends
+        pressure.learn_costs()
+        words = pressure.exceeded(lambda: foretold)
+        assert words == (f"{ROUND} 10 s by more than a tenth" if ends else None)
 
 
 def test_a_loss_that_does_not_fall_is_given_up_with_advice():

@@ -1,16 +1,25 @@
-"""Pressure: limits on totals, and the prices that keep a training within them."""
+"""Pressure: limits on totals, the prices that keep a training within them, and when none can."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from fedplan.core.constraints import TOTALS, Constraints
 from fedplan.core.objective import Objective
 from fedplan.core.problem import Problem
 from fedplan.core.records import RoundRecord, Stop
-from fedplan.participation.grouping import Grouping
+from fedplan.core.setting import RoundCost
 
 GRACE = 1.1  # times a limit that may be spent: a training about to arrive is not cut off
+# Of what is spent: the rate of an objective that makes it dearer, and its limit in words.
+_RATES = {"time_s": "per_second", "energy_j": "per_joule"}
+_ALONE = {"time_s": Objective.weighted(0.0), "energy_j": Objective.weighted(1.0)}
+_WORDS = {
+    "time_s": ("deadline of {:g} s", "has passed"),
+    "energy_j": ("energy budget of {:g} J", "is spent"),
+}
 
 
 class Pressure:
@@ -30,58 +39,84 @@ class Pressure:
             )
         self.objective: Objective = problem.objective
         self.per_round = 0.0  # what a limit on rounds adds to the cost of each
-        self._time_s = self._energy_j = 0.0
+        self._spent = dict.fromkeys(_RATES, 0.0)
+        self.learn_costs()
 
-    def spend(self, record: RoundRecord) -> None:
-        """What a round has used up."""
-        self._time_s += record.seconds
-        self._energy_j += record.joules
+    def spend(self, record: RoundRecord, foretold: Callable[[], RoundCost]) -> None:
+        """What a round has used up; what it was to is asked for where there are limits."""
+        used = {"time_s": record.seconds, "energy_j": record.joules}
+        for total, amount in used.items():
+            self._spent[total] += amount
+        for total, _ in _limited(self._limits):
+            self._taken[total] += used[total]
+            self._foretold[total] += getattr(foretold(), total)
 
-    def rises(self, rounds: float, round_: int, grouping: Grouping) -> bool:
+    def learn_costs(self) -> None:
+        """Forget how far off the costs of rounds were: they are other ones from now on."""
+        self._taken, self._foretold = (dict.fromkeys(_RATES, 0.0) for _ in range(2))
+
+    def _really(self, total: str, foretold: float) -> float:
+        """What is foretold, by how far off that has been: devices may be guessed, or missing."""
+        before = self._foretold[total]
+        return foretold * (self._taken[total] / before) if before else foretold
+
+    def rises(self, rounds: float, round_: int, cost: RoundCost) -> bool:
         """Whether a limit would be exceeded by so many rounds; its price has risen then."""
-        cost, left, limits = grouping.round_cost, rounds - round_, self._limits
+        left = rounds - round_
         paid = float(self.objective.of_round(cost.time_s, cost.energy_j, cost.clients))
         risen = False
-        if self._exceeds(limits.deadline_s, self._time_s + left * cost.time_s):
-            more = paid / cost.time_s if cost.time_s else 0.0
-            self.objective = replace(self.objective, per_second=self.objective.per_second + more)
-            risen = True
-        if self._exceeds(limits.energy_budget_j, self._energy_j + left * cost.energy_j):
-            more = paid / cost.energy_j if cost.energy_j else 0.0
-            self.objective = replace(self.objective, per_joule=self.objective.per_joule + more)
-            risen = True
-        if self._exceeds(limits.max_rounds, rounds):
+        for total, limit in _limited(self._limits):
+            each = getattr(cost, total)
+            if self._spent[total] + left * each > limit:
+                more = getattr(self.objective, _RATES[total]) + (paid / each if each else 0.0)
+                self.objective = replace(self.objective, **{_RATES[total]: more})
+                risen = True
+        if self._limits.max_rounds is not None and rounds > self._limits.max_rounds:
             self.per_round += paid + self.per_round
             risen = True
         return risen
 
-    @property
-    def exceeded(self) -> str | None:
-        """The limit on time or energy that was exceeded by more than a tenth, in words."""
-        limits = self._limits
-        if self._exceeds(limits.deadline_s, self._time_s / GRACE):
-            return f"The deadline of {limits.deadline_s:g} s has passed"
-        if self._exceeds(limits.energy_budget_j, self._energy_j / GRACE):
-            return f"The energy budget of {limits.energy_budget_j:g} J is spent"
+    def exceeded(self, coming: Callable[[], RoundCost]) -> str | None:
+        """Which limit the next round would exceed by more than a tenth, in words."""
+        for total, limit in _limited(self._limits):
+            spent, (name, ended) = self._spent[total], _WORDS[total]
+            if spent + self._really(total, getattr(coming(), total)) > GRACE * limit:
+                words = name.format(limit)
+                if spent > limit:
+                    return f"The {words} {ended}"
+                return f"One more round would exceed the {words} by more than a tenth"
         return None
 
-    def last_round(self, round_: int, grouping: Grouping) -> int | None:
-        """The round by which a limit or the stop ends the training; None if nothing does."""
-        cost, limits = grouping.round_cost, self._ends
-        ends = [
-            math.inf if limits.max_rounds is None else limits.max_rounds,
-            round_ + _rounds_left(limits.deadline_s, self._time_s, cost.time_s),
-            round_ + _rounds_left(limits.energy_budget_j, self._energy_j, cost.energy_j),
-        ]
-        last = min(ends)
+    def beyond(
+        self, rounds: float, round_: int, cost: RoundCost, least: Callable[[Objective], float]
+    ) -> str | None:
+        """Which limit even so few rounds exceed by more than a tenth, whatever is done, in words.
+
+        least : what the rest takes where nothing but this counts. It is asked for where the rest
+            as it is would exceed a limit.
+        """
+        for total, limit in _limited(self._limits):
+            spent, most = self._spent[total], GRACE * limit
+            rest = (rounds - round_) * getattr(cost, total)
+            if spent + self._really(total, rest) <= most:
+                continue
+            if spent + self._really(total, least(_ALONE[total])) > most:
+                return _WORDS[total][0].format(limit)
+        return None
+
+    def last_round(self, round_: int, cost: RoundCost) -> int | None:
+        """The round by which a limit or the stop ends the training; None where nothing does."""
+        rounds = self._ends.max_rounds
+        last = math.inf if rounds is None else rounds
+        for total, limit in _limited(self._ends):
+            if each := getattr(cost, total):
+                last = min(last, round_ + max(limit - self._spent[total], 0.0) / each)
         return None if math.isinf(last) else int(last)
 
-    @staticmethod
-    def _exceeds(limit: float | None, total: float) -> bool:
-        return limit is not None and total > limit
 
-
-def _rounds_left(limit: float | None, spent: float, per_round: float) -> float:
-    if limit is None or not per_round:
-        return math.inf
-    return max(limit - spent, 0.0) / per_round
+def _limited(limits: Constraints) -> Iterator[tuple[str, float]]:
+    """What is limited of seconds and joules, and to how much."""
+    for name, total in TOTALS.items():
+        limit = getattr(limits, name)
+        if limit is not None and total in _RATES:
+            yield total, limit

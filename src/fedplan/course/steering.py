@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -26,9 +27,10 @@ from fedplan.convergence.saturation import RANGE, ROUNDS, Saturation, best_const
 from fedplan.core.constraints import MAX_STEPS
 from fedplan.core.course import Decision
 from fedplan.core.fleet import Fleet
+from fedplan.core.objective import Objective
 from fedplan.core.problem import Problem
 from fedplan.core.records import RoundRecord, Stop
-from fedplan.core.setting import Setting
+from fedplan.core.setting import RoundCost, Setting
 from fedplan.course.elasticity import Window
 from fedplan.course.forecast import Forecast
 from fedplan.course.pressure import Pressure
@@ -44,6 +46,7 @@ DOUBT = 2.0  # how far beyond the usual range a saturation is believed: rounds c
 FEW = 5  # rounds: a window of fewer is noise, and no new best for fewer is luck
 FIRST_LOOK = 3  # with fewer rounds, what clients undo of each other does not show
 FEWEST_STEPS = 2  # half of a single step cannot be looked at
+_ADVICE = "Raise target_loss, or allow more time or energy."
 
 
 class OnlineSteering:
@@ -71,7 +74,7 @@ class OnlineSteering:
         self._singles: list[float] = []  # the loss of the last model after each round
         self._regrouped = 0  # the round of the last change of groups
         self._pressed = 0  # the round in which a limit last made something dearer
-        self._hope = 0  # the last round at which the target was within reach
+        self._hope, self._lost = 0, False  # last round within reach; whether a limit was beyond it
         self._next_look, self._pause = FIRST_LOOK, FIRST_LOOK
         self._why: list[str] = []
         self.hopeless: str | None = None
@@ -90,7 +93,7 @@ class OnlineSteering:
             return
         single = record.loss if record.model_loss is None else record.model_loss
         self._singles.append(math.inf if single is None else single)
-        self._pressure.spend(record)
+        self._pressure.spend(record, lambda: self._coming(record.round))
         self._forecast.add(record.loss)
         if record.signal is not None:
             self._window.add(record.signal, self._setting.local_steps, max(FEW, self._groups))
@@ -99,6 +102,8 @@ class OnlineSteering:
             self._pause = max(2, int(OFTEN * trained))
             self._next_look = record.round + self._pause
             self._look(record.round)
+        if (ended := self._pressure.exceeded(lambda: self._coming(record.round + 1))) is not None:
+            self.hopeless = f"{ended}, and the loss is {self._best[0]:.3g}. {_ADVICE}"
 
     def learn_costs(
         self,
@@ -115,6 +120,7 @@ class OnlineSteering:
         """
         before = self._setting
         self._problem = replace(self._problem, fleet=fleet)
+        self._pressure.learn_costs()
         if local_steps is not None:
             self._setting = replace(self._setting, local_steps=local_steps)
         self._regroup(groups or self._groups, round_, why)
@@ -130,6 +136,13 @@ class OnlineSteering:
     @property
     def _groups(self) -> int:
         return len(self._grouping.visits)
+
+    def _coming(self, round_: int) -> RoundCost:
+        """What this round takes by the devices, and by the group whose turn it is."""
+        law, steps = self._setting.participation, self._setting.local_steps
+        if isinstance(law, Turns):
+            law = Turns(groups=(law.groups[law.turn(round_)],), visits=(1,))
+        return law.round_cost(self._problem, steps)
 
     @property
     def _patience(self) -> int:
@@ -151,10 +164,9 @@ class OnlineSteering:
         """Rounds without a new best of the last model that are more than luck."""
         return max(FEW, self._pause)
 
-    @property
-    def _going_well(self) -> int:
-        """The last round at which the loss had been at its best and the target within reach."""
-        return min(self._best[1], self._hope)
+    def _is_open(self, round_: int) -> bool:
+        """Whether losses so far tell little: while they stand still, larger groups come next."""
+        return self._groups > 1 and round_ - self._best[1] >= self._stall
 
     def _rate(self, round_: int) -> float:
         rate = self._problem.learning_rate
@@ -164,15 +176,18 @@ class OnlineSteering:
         """Change what the rounds so far say should change."""
         before, saturation = self._setting, None
         arrival = self._forecast.arrival()
-        last = self._pressure.last_round(round_, self._grouping)
+        cost = self._setting.participation.round_cost(self._problem, self._setting.local_steps)
+        last = self._pressure.last_round(round_, cost)
+        self._consider_limits(round_, last, cost)
         if last is None or self._forecast.within_reach(last):
             self._hope = round_
             # What dearer rounds do has to show before they become dearer still.
             shown = round_ - self._pressed >= max(self._patience, self._pressed / 2)
-            if arrival and shown and self._pressure.rises(arrival.rounds, round_, self._grouping):
+            if arrival and shown and self._pressure.rises(arrival.rounds, round_, cost):
                 self._pressed = round_
                 self._regroup(self._groups, round_, "A limit would be exceeded.")
-        if round_ - max(self._going_well, self._regrouped) >= self._patience:
+        going_well = min(self._best[1], self._hope)  # until this round
+        if round_ - max(going_well, self._regrouped) >= self._patience:
             self._make_quieter(round_)
         if self._groups > 1 and math.isfinite(latest := self._forecast.latest()):
             self._finish(round_, latest)
@@ -233,8 +248,8 @@ class OnlineSteering:
         bounded = min(max(wanted, now / MOVE), now * MOVE)
         most = limits.max_local_steps or MAX_STEPS
         fewest = min(max(limits.min_local_steps or 1, FEWEST_STEPS), most)
-        steps = int(np.clip(round(bounded), fewest, most))
-        self._setting = replace(self._setting, local_steps=steps)
+        steps = np.clip(round(bounded), fewest, most)
+        self._setting = replace(self._setting, local_steps=int(steps))
 
     def _make_quieter(self, round_: int) -> None:
         """Everyone's data at its full weight where it was not, and half as many groups then."""
@@ -274,25 +289,48 @@ class OnlineSteering:
         self._setting = replace(self._setting, participation=law.continued(next_, samples, round_))
         self._why.append(why)
 
+    def _consider_limits(self, round_: int, last: int | None, cost: RoundCost) -> None:
+        """Give up where two looks in a row say that a limit on time or energy cannot be kept.
+
+        Not even if no more rounds are needed than at the low end of the interval, by whatever
+        setting costs least.
+        """
+        arrival, before, self._lost = self._forecast.arrival(), self._lost, False
+        if last is None or arrival is None or arrival.low <= round_ or self._is_open(round_):
+            return
+        least = partial(self._least, arrival.low - round_)
+        lost = self._pressure.beyond(arrival.low, round_, cost, least)
+        self._lost = lost is not None
+        if before and lost is not None and round_ >= self._patience:
+            expected = self._forecast.loss_at(last) or self._best[0]
+            self.hopeless = (
+                f"The {lost} cannot be kept: the target loss takes {arrival.low:,.0f} rounds at "
+                f"least. By round {last:,} the loss will be about {expected:.3g}. {_ADVICE}"
+            )
+
+    def _least(self, left: float, objective: Objective) -> float:
+        """What so many rounds of now come to with the groups and steps for nothing but this."""
+        steps, shown = self._setting.local_steps, self._window.saturation()
+        usual = Saturation().saturation if shown is None else shown
+        saturation = min(max(usual, RANGE[0] / DOUBT), RANGE[1] * DOUBT)
+        alone = replace(self._priced, objective=objective)
+        per_step, per_round = choose_groups(alone, steps, left).line()
+        best = (math.sqrt(per_round) + math.sqrt(saturation * per_step)) ** 2  # at the best E
+        return left / (1.0 + saturation / steps) * best
+
     def _consider_giving_up(self, round_: int, last: int | None) -> None:
         """Give up where the limits end the training before the target, whatever is done.
 
-        At once where a limit has been exceeded; after a tenth of the rounds and a whole cycle where
-        the target is far beyond them, or no loss was below the first. Otherwise only where all
-        clients together do not get there either, and then a verdict needs time: half as many rounds
-        again as there were when there was hope last, and for a loss that does not fall twice as
-        many as to its best.
+        After a tenth of the rounds and two whole cycles where the target is far beyond them, or no
+        loss was below the first. Otherwise only where all clients together do not get there either,
+        and then a verdict needs time: half as many rounds again as there were when there was hope
+        last, and for a loss that does not fall twice as many as to its best.
         """
         since = round_ - max(self._hope, self._regrouped)
         all_train = self._groups == 1
-        early = last is not None and round_ >= max(last / 10, self._groups)
-        if (exceeded := self._pressure.exceeded) is not None:
-            self.hopeless = (
-                f"{exceeded}, and the loss is {self._best[0]:.3g}. "
-                "Raise target_loss, or allow more time or energy."
-            )
-        elif last is not None and (
-            (early and self._forecast.is_far_beyond(last))
+        early = last is not None and round_ >= max(last / 10, self._patience)
+        if last is not None and (
+            (early and not self._is_open(round_) and self._forecast.is_far_beyond(last))
             or (all_train and since >= max(self._hope / 2, ROUNDS / 10))
         ):
             expected = self._forecast.loss_at(last) or self._best[0]
@@ -304,8 +342,7 @@ class OnlineSteering:
             )
         wait = max(self._best[1], ROUNDS if last is None else min(ROUNDS, last / 10))
         stalled = round_ - max(self._best[1], self._regrouped) >= wait
-        never_fell = early and not self._best[1]
-        if never_fell or (all_train and stalled):
+        if (early and not self._best[1]) or (all_train and stalled):
             self.hopeless = (
                 f"The loss has not been below {self._best[0]:.3g} since round {self._best[1]:,}. "
                 "Lower the learning rate, or raise target_loss."
