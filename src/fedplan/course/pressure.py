@@ -15,7 +15,6 @@ from fedplan.core.setting import RoundCost
 GRACE = 1.1  # times a limit that may be spent: a training about to arrive is not cut off
 # Of what is spent: the rate of an objective that makes it dearer, and its limit in words.
 _RATES = {"time_s": "per_second", "energy_j": "per_joule"}
-_ALONE = {"time_s": Objective.weighted(0.0), "energy_j": Objective.weighted(1.0)}
 _WORDS = {
     "time_s": ("deadline of {:g} s", "has passed"),
     "energy_j": ("energy budget of {:g} J", "is spent"),
@@ -100,7 +99,8 @@ class Pressure:
             rest = (rounds - round_) * getattr(cost, total)
             if spent + self._really(total, rest) <= most:
                 continue
-            if spent + self._really(total, least(_ALONE[total])) > most:
+            alone = Objective.weighted(float(total == "energy_j"))
+            if spent + self._really(total, least(alone)) > most:
                 return _WORDS[total][0].format(limit)
         return None
 
