@@ -47,9 +47,10 @@ exclude_patterns = [".*", "build", "dist", "src", "tests", "tools"]  # not looke
 nitpicky = True
 nitpick_ignore_regex = [
     # Packages without a site here to link to.
-    (r"py:.*", r"(numpy|flwr|collections|os|pathlib|socket)\..*"),
+    (r"py:.*", r"(numpy|torch|flwr|collections|os|pathlib|socket)\..*"),
     # Parts of signatures that are nobody's to use, and aliases of types.
     (r"py:.*", r"fedplan\.flower\.(exchange\.Clock|rounds\.Made|journal\.Journal)"),
+    (r"py:.*", r"fedplan\.(planning\.turns\.Choice|participation\.grouping\.Grouping)"),
     (r"py:.*", r"fedplan\.profiling\.(meters\.Window|transfer\.Address)"),
     (r"py:.*", r"fedplan\.studies\.(\w+\.Study|archive\.T|keys\.(Planning|Task)Table|sinks\.Sink)"),
     (r"py:.*", r"ArrayLike|FloatArray|IntArray|Backend|fedplan\.notebook\.Row"),
