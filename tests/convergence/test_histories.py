@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -97,3 +98,9 @@ def test_trainings_are_compared_from_three_rounds_on():
             history_by_the_law(20, steps, saturation=0.0, rounds=float(length)) for steps in (5, 50)
         ]
         assert learn_saturation(few).compared == compared
+
+
+def test_a_training_that_was_evaluated_once_changes_nothing():
+    whole = [history_by_the_law(20, steps) for steps in (10, 160)]
+    once = replace(whole[0], losses=np.where(whole[0].rounds == 1.0, whole[0].losses, np.nan))
+    assert learn_saturation([*whole, once]) == learn_saturation(whole)
