@@ -1,12 +1,14 @@
 """Mutants: small changes to the mathematics, each of which the fast tests should notice.
 
-    python reproduction/mutants.py
-    python reproduction/mutants.py --count 10 --seed 2
+    python reproduction/mutants.py                      # until 60 that change something are tried
+    python reproduction/mutants.py --count 70 --seed 2
+    python reproduction/mutants.py --again              # all rows of the table once more
 
 Draws changes of one operator, comparison or number at random from participation/, convergence/,
 planning/ and course/, makes each in a copy of the repository, and runs the tests of that package
 until one fails. One row for each is added to reproduction/results/mutants.csv; the same command
-goes on where it stopped. A survivor is a change that no test noticed: its `why` is for people.
+goes on where it stopped. A survivor is a change that no test noticed. Its `why` is written by hand;
+one that begins with "equivalent" says that nothing visible changes, and does not count.
 """
 
 from __future__ import annotations
@@ -15,16 +17,18 @@ import argparse
 import ast
 import csv
 import os
+import resource
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from dataclasses import astuple, dataclass, fields
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, astuple, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "reproduction" / "results" / "mutants.csv"
@@ -39,7 +43,9 @@ SWAPPED: dict[type, str] = {
     ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">", ast.Eq: "!=", ast.NotEq: "==",
     ast.And: "or", ast.Or: "and",
 }  # fmt: skip
-LONGEST_S = 900.0  # a mutant may make a loop endless
+LONGEST_S = 600  # of processor time: a mutant may make a loop endless
+KILLED, SURVIVED, EQUIVALENT = "killed by", "survived", "equivalent"
+Key = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,17 +57,19 @@ class Mutant:
     was: str
     becomes: str
 
+    @property
+    def key(self) -> Key:
+        """What stays when lines above it come and go."""
+        return self.file, self.was, self.becomes
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tried:
-    """A mutant, and what noticed it."""
+class Tried(Mutant):
+    """A mutant, what noticed it, and the commit whose code and line it was."""
 
-    file: str
-    line: int
-    was: str
-    becomes: str
     outcome: str
     why: str = ""
+    commit: str
 
 
 def mutants_of(path: Path) -> Iterator[Mutant]:
@@ -104,30 +112,41 @@ def _between(left: ast.expr, right: ast.expr, operator: ast.AST) -> tuple[Any, A
     return start, end, swap
 
 
-def try_mutant(mutant: Mutant, copy: Path) -> str:
-    """`killed by` the first test that fails, or `survived`."""
+def try_mutant(mutant: Mutant, copy: Path, first: str = "") -> str:
+    """`killed by` a test that fails, `survived`, or `timed out`; `first` is tried before all."""
     path = copy / mutant.file
     text = path.read_text(encoding="utf-8")
     lines = text.splitlines(keepends=True)
     lines[mutant.line - 1] = mutant.becomes + "\n"
     path.write_text("".join(lines), encoding="utf-8")
+    try:
+        outcome = _run_tests(copy, [first]) if first else SURVIVED
+        if not outcome.startswith(KILLED):
+            outcome = _run_tests(copy, [mutant.file, *_likeliest_first(copy, mutant.file)])
+    finally:
+        path.write_text(text, encoding="utf-8")
+    return outcome
+
+
+def _run_tests(copy: Path, asked: Sequence[str]) -> str:
     command = [
         sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-m", "not slow",
     ]  # fmt: skip
     own = os.environ | {"PYTHONPATH": f"{copy / 'src'}:{copy / 'reproduction'}"}
-    try:
-        run = subprocess.run(
-            [*command, mutant.file, *_likeliest_first(copy, mutant.file)],
-            cwd=copy, env=own, capture_output=True, text=True, timeout=LONGEST_S, check=False,
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        return f"killed by the time of {LONGEST_S:g} s"
-    finally:
-        path.write_text(text, encoding="utf-8")
-    if run.returncode == 0:
-        return "survived"
+    run = subprocess.run(
+        [*command, *asked], cwd=copy, env=own, capture_output=True, text=True, check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (LONGEST_S, LONGEST_S)),
+    )  # fmt: skip
+    if run.returncode < 0:
+        return f"timed out after {LONGEST_S} s of processor time"
+    if run.returncode == pytest.ExitCode.OK:
+        return SURVIVED
     failed = [line for line in run.stdout.splitlines() if line.startswith(("FAILED", "ERROR"))]
-    return f"killed by {failed[0].split()[1]}" if failed else "killed before any test"
+    if failed:
+        return f"{KILLED} {failed[0].split(maxsplit=1)[1].split(' - ')[0]}"
+    if run.returncode in (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.NO_TESTS_COLLECTED):
+        return "no tests were found"  # of a name that a test once had
+    return f"{KILLED} the import, before any test"
 
 
 def _likeliest_first(copy: Path, file: str) -> list[str]:
@@ -146,8 +165,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--count", type=int, default=60, help="mutants (default: 60)")
-    parser.add_argument("--seed", type=int, default=1, help="of the draw (default: 1)")
+    parser.add_argument("--count", type=int, default=60, help="that count (default: 60)")
+    parser.add_argument("--seed", type=int, default=1, help="of the order (default: 1)")
+    parser.add_argument("--again", action="store_true", help="the rows of the table once more")
     options = parser.parse_args()
     every = [
         mutant
@@ -155,36 +175,54 @@ def main() -> None:
         for path in sorted((ROOT / "src" / "fedplan" / package).glob("*.py"))
         for mutant in mutants_of(path)
     ]
-    drawn = np.random.default_rng(options.seed).choice(len(every), options.count, replace=False)
-    chosen = [every[place] for place in drawn]
-    done = _read()
+    done = {row.key: row for row in _read()}
+    here = {mutant.key: mutant for mutant in every}
+    order = np.random.default_rng(options.seed).permutation(len(every))
+    waiting = (
+        [here[key] for key in done if key in here]
+        if options.again
+        else [every[place] for place in order]
+    )
+    commit = subprocess.check_output(
+        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, text=True
+    ).strip()
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "fedplan"
-        left_out = shutil.ignore_patterns(".*", "__pycache__")
-        shutil.copytree(ROOT, copy, ignore=left_out)
-        for mutant in chosen:
-            if mutant not in done:
-                done[mutant] = Tried(**_fields(mutant), outcome=try_mutant(mutant, copy))
-                _write(list(done.values()))
-                print(mutant.file, mutant.line, done[mutant].outcome, flush=True)
-    killed = sum(done[mutant].outcome != "survived" for mutant in chosen)
-    print(f"{killed} of {len(chosen)} mutants killed, of {len(every):,} that there are")
+        shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".*", "__pycache__"))
+        for mutant in waiting:
+            before = done.get(mutant.key)
+            if not options.again and (before or len(_counted(done.values())) >= options.count):
+                continue
+            first = ""
+            if before and before.outcome.startswith(KILLED) and "::" in before.outcome:
+                first = before.outcome.removeprefix(KILLED).strip()
+            done[mutant.key] = Tried(
+                **asdict(mutant),
+                outcome=try_mutant(mutant, copy, first),
+                why=before.why if before else "",
+                commit=commit,
+            )
+            _write(done.values())
+            print(mutant.file, mutant.line, done[mutant.key].outcome, flush=True)
+    counted = _counted(done.values())
+    killed = sum(row.outcome.startswith(KILLED) for row in counted)
+    print(f"{killed} of {len(counted)} mutants killed, {len(done) - len(counted)} equivalent")
 
 
-def _fields(mutant: Mutant) -> dict[str, Any]:
-    return {field.name: getattr(mutant, field.name) for field in fields(Mutant)}
+def _counted(rows: Iterable[Tried]) -> list[Tried]:
+    """Those that change something."""
+    return [row for row in rows if not row.why.startswith(EQUIVALENT)]
 
 
-def _read() -> dict[Mutant, Tried]:
+def _read() -> list[Tried]:
     if not RESULTS.exists():
-        return {}
+        return []
     with RESULTS.open(encoding="utf-8", newline="") as file:
         texts: list[dict[str, Any]] = list(csv.DictReader(file))
-    rows = [Tried(**{**row, "line": int(row["line"])}) for row in texts]
-    return {Mutant(file=r.file, line=r.line, was=r.was, becomes=r.becomes): r for r in rows}
+    return [Tried(**{**row, "line": int(row["line"])}) for row in texts]
 
 
-def _write(tried: list[Tried]) -> None:
+def _write(tried: Iterable[Tried]) -> None:
     with RESULTS.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(field.name for field in fields(Tried))

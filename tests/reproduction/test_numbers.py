@@ -184,6 +184,16 @@ def test_what_the_page_says_of_theorems_is_what_was_checked():
     assert f"(E = 30, {float(least[1]):.1f} J)" in page
 
 
+def test_the_mutants_on_the_page_are_those_of_their_table():
+    rows = rows_of(RESULTS / "mutants.csv")
+    counted = [row for row in rows if not row["why"].startswith("equivalent")]
+    killed = [row for row in counted if row["outcome"].startswith("killed by")]
+    page = PAGES[0].read_text().partition("## Mutants")[2]
+    assert f"{len(killed)} of {len(counted)}" in page
+    assert f"{len(rows) - len(counted)} more" in page
+    assert all(row["why"] for row in rows if not row["outcome"].startswith("killed by"))
+
+
 @pytest.mark.parametrize("setup", ["setup1", "setup2", "setup3"])
 def test_a_figure_is_drawn_from_the_committed_tables_alone(setup, tmp_path):
     for path in (RESULTS / setup).glob("*.csv"):
