@@ -139,7 +139,7 @@ def _axes_layout(spot: _Spot) -> tuple[dict[str, Any], dict[str, Any]]:
         on_y |= {"title": None, "showticklabels": False}
     on_x: dict[str, Any] = {"domain": [*spot.x], "anchor": y}
     if isinstance(panel.y, Categories):  # bars, which have their numbers beside them
-        on_x |= {"nticks": 5, "tickangle": 0}
+        on_x |= {"nticks": 4, "tickangle": 0}
     return (
         _axis_layout(panel.x) | on_x,
         _axis_layout(panel.y) | on_y,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -31,7 +32,7 @@ MOST_ROUNDS = 60  # of the timeline: more cannot be told apart
 _MOST_ROWS = 20  # of the timeline; of more groups those of like speed share a row
 # Times the longest bar: the axis leaves room for what is written at its end.
 _ROOM, _BILL_ROOM = 1.55, 2.6
-_LETTERS = 18  # of a line of a name, which leave room for bars on a phone
+_LETTERS = 21  # of a line of a name
 _THICK = 0.74
 _EDGE = 0.6  # between rounds: of the shortest ones something is left
 _PERCENT = Unit(name="%", size=0.01)
@@ -247,7 +248,7 @@ def bill_panels(bills: Sequence[TurnBill], unit: str) -> tuple[Panel, ...]:
         ("energy to target", energy_unit(first.energy_j), [bill.energy_j for bill in bills]),
         ("cost", Unit(name=unit, size=1.0), [bill.cost for bill in bills]),
     ]
-    tall = 0.25 * max(name.count("\n") + 1 for name in names)  # inches of a name
+    tall = 0.12 + 0.21 * max(name.count("\n") + 1 for name in names)  # inches of a name
     at = np.arange(len(bills), dtype=np.float64)
     panels: list[Panel] = []
     for name, of, values in columns:
@@ -281,6 +282,6 @@ def bill_panels(bills: Sequence[TurnBill], unit: str) -> tuple[Panel, ...]:
 
 
 def _broken(name: str) -> str:
-    """A name on several lines: what is in brackets begins one, and none is long."""
-    parts = name.replace(" (", "\n(").split("\n")
-    return "\n".join(line for part in parts for line in textwrap.wrap(part, _LETTERS))
+    """A name on lines that leave room for bars on a phone; what is in brackets stays together."""
+    whole = re.sub(r"\(.*?\)", lambda found: found[0].replace(" ", "\0"), name)
+    return "\n".join(textwrap.wrap(whole, _LETTERS)).replace("\0", " ")

@@ -102,5 +102,6 @@ def _pictures(experiment: Experiment, outcome: Outcome) -> dict[str, Part]:
     # Of several bills the last is kept, which has the cost; the table has the others.
     for panel in outcome_figure(experiment, outcome).panels:
         title = panel.title or f"The bill, {panel.x.label}"
-        shown[panel.name] = Picture(alone(panel), title, f"{panel.words.rstrip('.')}.")
+        words = panel.words.removeprefix(f"{title}. ").rstrip(".")
+        shown[panel.name] = Picture(alone(panel), title, f"{words}.")
     return shown
