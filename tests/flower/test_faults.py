@@ -10,7 +10,11 @@ from flower.conftest import CLIENTS, make_federation
 from flower.federation import Node
 
 from fedplan import InputError
+from fedplan.core.problem import Problem
 from fedplan.core.records import Stop
+from fedplan.course.live import Live, alike
+from fedplan.flower.conduct import LATE, MOST_PATIENCE, SPREAD
+from fedplan.flower.exchange import SLACK_S
 from fedplan.flower.rules import RoundRules
 from fedplan.participation import uniform
 
@@ -46,6 +50,44 @@ def test_a_late_answer_is_not_used_and_does_not_leak_into_the_next_round(federat
     assert all(one.round_trip_seconds is None for one in asked)
     # Were a message to expire at its deadline, Flower would report it lost just before that.
     assert all(sent.metadata.ttl > 10.0 for sent in federation.grid.sent)
+
+
+def silent(*_):
+    """What a client answers that hangs."""
+
+
+def online_run(federation, rounds, **options):
+    problem = Problem(fleet=alike(CLIENTS), target_loss=0.01, learning_rate=federation.rate)
+    runner = federation.runner(rules=RoundRules(), **options)  # with an hour to answer
+    assert runner.wait_for(CLIENTS) == CLIENTS
+    return runner.run(Live.online(problem, guessed=True), Stop(max_rounds=rounds, target_loss=0.01))
+
+
+def waits_in_vain(run):
+    """Seconds of the rounds in which somebody did not answer, and the longest anybody took."""
+    waits = [r.seconds for r in run.rounds for one in r.observations if "no answer" in one.problem]
+    trips = [one.round_trip_seconds or 0.0 for r in run.rounds for one in r.observations]
+    return waits, max(trips)
+
+
+def test_a_client_that_never_answers_keeps_no_round_for_long(federation):
+    federation.node_of(5).tamper = silent
+    run = online_run(federation, 40)
+    assert run.status == "rounds"
+    waits, longest = waits_in_vain(run)
+    assert len(waits) >= 3 and max(waits) <= MOST_PATIENCE * (LATE * longest + SLACK_S) + 1
+    assert waits[0] < SPREAD * longest + SLACK_S + 1  # of the first round, with nobody known
+
+
+def test_one_that_always_raises_gives_another_that_hangs_no_longer(federation):
+    federation.node_of(4).config["partition-id"] = "four"  # raises at once: it was never heard of
+
+    def hang(_, told):
+        if told.record.round == 6:
+            federation.node_of(7).tamper = silent
+
+    waits, longest = waits_in_vain(online_run(federation, 20, report=hang))
+    assert waits and max(waits) <= MOST_PATIENCE * (LATE * longest + SLACK_S) + 1
 
 
 def test_a_round_may_count_with_fewer_answers(federation):

@@ -5,20 +5,25 @@ Everything follows from the observations of rounds: told of them again, it comes
 
 from __future__ import annotations
 
+import math
 from collections import Counter, deque
 from collections.abc import Iterable
 
 from fedplan.core.records import Observation
+from fedplan.flower.exchange import SLACK_S
 
 AWAY = "it is not there"
 RESTS = "it has failed several times in a row, and is asked less often"
 # A client that has failed f times in a row sits out 2^(f-1) - 1 of its turns, at most so many: one
 # that always fails costs little, and one that is repaired is back before long.
 MOST_TURNS = 15
-# A round waits so many times as long as its slowest client has lately taken, and so many seconds
-# more: starting a process takes seconds on a busy machine. Who is late is given twice as long the
-# next time, for it may have become slower rather than broken.
-LATE, SLACK_S = 3.0, 30.0
+# A round waits so many times as long as its slowest client has lately taken, and a moment. Who is
+# late is given twice as long the next time, for it may have become slower rather than broken, and
+# four times as long at most: with the turns it sits out, one that never answers then costs the
+# others less than a round each.
+LATE = 3.0
+MOST_PATIENCE = 4.0
+SPREAD = 10.0  # of devices of one federation: before any is known, who takes longer is late
 RECENT = 8  # answers that tell how long a client takes
 
 
@@ -27,6 +32,7 @@ class Conduct:
 
     def __init__(self) -> None:
         self._failures: Counter[int] = Counter()  # in a row
+        self._late: Counter[int] = Counter()  # of them, those without any answer
         self._sat_out: Counter[int] = Counter()  # since the last of them
         self._trips: dict[int, deque[tuple[int, float]]] = {}  # local steps and seconds
         self._answers: Counter[int] = Counter()
@@ -38,9 +44,11 @@ class Conduct:
                 self._sat_out[one.client] += 1
             elif one.problem and one.problem != AWAY:
                 self._failures[one.client] += 1
+                self._late[one.client] += one.round_trip_seconds is None
                 self._sat_out[one.client] = 0
             elif not one.problem:
-                self._failures[one.client] = self._sat_out[one.client] = 0
+                for counted in (self._failures, self._late, self._sat_out):
+                    counted[one.client] = 0
                 self._answers[one.client] += 1
                 if one.round_trip_seconds is not None:
                     trips = self._trips.setdefault(one.client, deque(maxlen=RECENT))
@@ -60,16 +68,26 @@ class Conduct:
         return max((self._answers[client] for client in clients), default=0) % 2 == 0
 
     def deadline_s(self, clients: Iterable[int], local_steps: int, most: float) -> float:
-        """How long to wait for these clients, `most` at most and where one was never heard of."""
-        return min([most, *self._patience(clients, local_steps, most)])
+        """How long to wait for these clients, `most` at most and where nobody was ever heard of.
 
-    def _patience(self, clients: Iterable[int], local_steps: int, most: float) -> Iterable[float]:
-        found = []
-        for client in clients:
-            trips = self._trips.get(client)
-            if not trips:
-                return [most]
-            slowest = max(seconds * max(1.0, local_steps / steps) for steps, seconds in trips)
-            # Bounded, for a client may fail any number of times.
-            found.append((LATE * slowest + SLACK_S) * 2.0 ** min(self._failures[client], 30))
-        return [max(found)] if found else []
+        One that was never heard of is taken for the slowest of those that were.
+        """
+        if not self._trips:
+            return most
+        slowest = max(self._usual_s(client, local_steps) for client in self._trips)
+        patience = [
+            (LATE * (self._usual_s(client, local_steps) or slowest) + SLACK_S)
+            * min(2.0 ** self._late[client], MOST_PATIENCE)
+            for client in clients
+        ]
+        return min(most, max(patience, default=most))
+
+    @property
+    def spread(self) -> float:
+        """How many times as long as most clients one may take that nothing is known of."""
+        return math.inf if self._trips else SPREAD
+
+    def _usual_s(self, client: int, local_steps: int) -> float:
+        """The longest that a client has lately taken, for so many steps; 0 if it is not known."""
+        trips = self._trips.get(client, ())
+        return max((s * max(1.0, local_steps / steps) for steps, s in trips), default=0.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
@@ -17,6 +18,7 @@ from fedplan.flower.epochs import Asked
 from fedplan.flower.replies import clean
 
 POLL_S = 0.1
+SLACK_S = 30.0  # for a client beyond its usual time: starting a process takes some when busy
 PATIENCE_S = 0.25  # for one reply to be read, before the next one is looked at
 # A message lives so much longer than its deadline: it is then fedplan that says that an answer is
 # late, and not Flower, whose word for it is that the message is not in its database.
@@ -110,16 +112,23 @@ class Post:
         }
 
     def exchange(
-        self, orders: Mapping[int, Order], group: str, deadline_s: float
+        self, orders: Mapping[int, Order], group: str, deadline_s: float, spread: float = math.inf
     ) -> Iterator[tuple[int, Answer]]:
-        """Send, and give each answer with its node once it is there; late ones at the deadline."""
+        """Send, and give each answer with its node once it is there; late ones at the deadline.
+
+        spread : once half have answered, the others have so many times as long as these took, and
+            `SLACK_S`.
+        """
         waiting = self.send(orders, group, deadline_s)
-        end = self.clock.now() + deadline_s
+        start = self.clock.now()
         while True:
             for node, answer in self.fetch(waiting).items():
                 del waiting[node]
+                if len(waiting) == len(orders) // 2:
+                    took = max(self.clock.now() - start, POLL_S)
+                    deadline_s = min(deadline_s, spread * took + SLACK_S)
                 yield node, answer
-            left = end - self.clock.now()
+            left = start + deadline_s - self.clock.now()
             if not waiting or left <= 0:
                 break
             self.clock.sleep(min(POLL_S, left))

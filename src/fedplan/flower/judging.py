@@ -96,7 +96,7 @@ class Judge:
         problems: list[str] = []
         steps = record.setting.local_steps if record.setting else 1
         deadline_s = conduct.deadline_s(orders, steps, self.rounds.rules.deadline_s)
-        for client, answer in self.rounds.exchange(orders, round_, deadline_s):
+        for client, answer in self.rounds.exchange(orders, round_, deadline_s, conduct.spread):
             problem = answer.problem
             if answer.reply is not None:
                 try:

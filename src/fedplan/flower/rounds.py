@@ -242,12 +242,13 @@ class Rounds:
     ) -> tuple[list[Observation], dict[int, Contribution]]:
         """Have clients train; what was observed of each, and what can be used."""
         steps = max((order.asked.steps for order in orders.values() if order.asked), default=1)
-        deadline_s = self.rules.deadline_s
+        deadline_s, spread = self.rules.deadline_s, math.inf
         if not self.post.is_simulated:  # where nobody knows how long they wait for each other
             deadline_s = conduct.deadline_s(orders, steps, deadline_s)
+            spread = conduct.spread
         parts: dict[int, Contribution] = {}
         seen: dict[int, Observation] = {}
-        for client, answer in self.exchange(orders, turn.round, deadline_s):
+        for client, answer in self.exchange(orders, turn.round, deadline_s, spread):
             seen[client] = _observed(client, turn, answer.problem, answer.seconds)
             if answer.reply is not None:
                 try:
@@ -276,13 +277,17 @@ class Rounds:
         return max(answer.seconds - part.waited_seconds, part.train_seconds)
 
     def exchange(
-        self, orders: Mapping[int, Order], round_: int, deadline_s: float
+        self,
+        orders: Mapping[int, Order],
+        round_: int,
+        deadline_s: float,
+        spread: float = math.inf,
     ) -> Iterator[tuple[int, Answer]]:
         """Give clients their orders; what comes back of each, or that nothing did."""
         present = self.roster.present
         client_of = {present[client]: client for client in orders}
         to_send = {present[client]: order for client, order in orders.items()}
-        for node, answer in self.post.exchange(to_send, str(round_), deadline_s):
+        for node, answer in self.post.exchange(to_send, str(round_), deadline_s, spread):
             yield client_of[node], answer
 
 
