@@ -38,8 +38,14 @@ START_S, GONE_S, POLL_S = 60.0, 20.0, 0.1
 class Deployment:
     """A SuperLink, SuperNodes by their partition, and the runs that were started on them."""
 
-    def __init__(self, folder: Path, num_nodes: int, seconds_per_batch: Sequence[float]) -> None:
-        self.folder, self.num_nodes = folder, num_nodes
+    def __init__(
+        self,
+        folder: Path,
+        num_nodes: int,
+        seconds_per_batch: Sequence[float] = (),
+        late: Sequence[int] = (),
+    ) -> None:
+        self.folder, self.num_nodes, self._late = folder, num_nodes, late
         self._seconds_per_batch = seconds_per_batch or [0.0] * num_nodes
         self.home = folder / "flwr-home"
         self.nodes: dict[int, subprocess.Popen[bytes]] = {}
@@ -60,7 +66,7 @@ class Deployment:
         )  # fmt: skip
         self._others.append(link)
         wait_until(lambda: self._is_up(link), START_S, "the SuperLink answers")
-        for partition in range(self.num_nodes):
+        for partition in sorted(set(range(self.num_nodes)) - set(self._late)):
             self.start_node(partition)
 
     def start_node(self, partition: int) -> None:
@@ -165,10 +171,16 @@ class Deployment:
 
 @contextmanager
 def deployed(
-    folder: Path, num_nodes: int = 3, seconds_per_batch: Sequence[float] = ()
+    folder: Path,
+    num_nodes: int = 3,
+    seconds_per_batch: Sequence[float] = (),
+    late: Sequence[int] = (),
 ) -> Iterator[Deployment]:
-    """A running federation, of which nothing is left afterwards; apps may make nodes slow."""
-    deployment = Deployment(folder, num_nodes, seconds_per_batch)
+    """A running federation, of which nothing is left afterwards.
+
+    Apps may make nodes slow; those that are late are for the test to start.
+    """
+    deployment = Deployment(folder, num_nodes, seconds_per_batch, late)
     try:
         deployment.start()
         yield deployment

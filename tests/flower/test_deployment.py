@@ -71,4 +71,4 @@ def test_nothing_is_left_of_a_federation_whose_test_fails(tmp_path):
         fail_while_clients_are_at_work()
     # The SuperLink, the SuperNode, what each starts its apps with, the apps, and the command.
     assert len(started) >= 7
-    assert Deployment(tmp_path, 1, []).pids() == []
+    assert Deployment(tmp_path, 1).pids() == []

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import random
+import time
+from itertools import pairwise
+
 import pytest
 from flower.deployment import copy_of_example, deployed, kill, needs_proc, stored_runs, wait_until
 
@@ -80,8 +84,8 @@ def order(federation, partition, fault):
 def config(study, clients, rounds, **more):
     return {
         "study": study, "clients_per_round": clients, "local_steps": 20, "learning_rate": 0.01,
-        "target_loss": 0.1, "num_server_rounds": rounds, **more,
-    }  # fmt: skip
+        "target_loss": 0.1, "num_server_rounds": rounds,
+    } | more  # fmt: skip
 
 
 def training(federation, study):
@@ -168,19 +172,124 @@ def test_a_node_that_is_killed_while_it_trains_is_replaced_and_welcome_back(fede
     assert [record.cohort for record in again.rounds[3:]] == [(0, 1, 2)] * 2
 
 
-def test_a_server_that_is_killed_goes_on_from_its_last_round(federation, app):
-    first = federation.begin(app, **config("server", 2, 5))
-    wait_until(lambda: "Round 2 with" in federation.said("run"), PATIENCE_S, "two rounds are made")
-    (server,) = federation.pids("flwr-serverapp", part="superlink")
-    kill(server)
-    first.kill()
-    first.wait(PATIENCE_S)
-    before = training(federation, "server")
-    assert before.status == "unfinished" and before.num_rounds in (2, 3)
+@pytest.fixture(scope="module")
+def eventful(tmp_path_factory, app):
+    """The record of a training by turns in which a good deal goes wrong.
 
-    federation.run(app, PATIENCE_S, **config("server", 2, 5))
+    One client always raises; one after the other a node comes late, a client is slow beyond the
+    deadline, and a node is killed and comes back.
+    """
+    folder = tmp_path_factory.mktemp("eventful")
+    always_raises, slow, killed, late = 0, 1, 2, 3
+    with deployed(folder, 4, late=[late]) as there:
+        order(there, always_raises, "raise")
+        # Enough rounds for all of it; the test ends the training.
+        server = there.begin(app, **config("eventful", 0, 400, min_clients=3, local_steps=0))
+
+        def says(what):
+            wait_until(lambda: what in there.said("run"), PATIENCE_S, what)
+
+        def trains_again(client):
+            before = len(rounds_of(there, "eventful"))
+            wait_until(
+                lambda: any(client in one.cohort for one in rounds_of(there, "eventful")[before:]),
+                PATIENCE_S,
+                f"client {client} takes part again",
+            )
+
+        says("Round 3 with")
+        there.start_node(late)
+        trains_again(late)
+        order(there, slow, "hang")
+        says(f"client {slow} is not used: no answer within")
+        (there.faults / f"{slow}.fault").unlink()
+        trains_again(slow)
+        there.kill_node(killed)
+        wait_until(
+            lambda: problems(training(there, "eventful")).get(killed), PATIENCE_S, "it is missed"
+        )
+        there.start_node(killed)
+        trains_again(killed)
+        server.kill()
+        return training(there, "eventful")
+
+
+def test_a_node_that_comes_late_is_in_the_plan_afterwards(eventful):
+    known = [
+        {client for group in record.setting.participation.groups for client in group}
+        for record in eventful.rounds[1:]
+    ]
+    assert known[0] == {0, 1, 2} and known[-1] == {0, 1, 2, 3}
+    assert "1 more clients are there" in str(eventful.decisions)
+    assert any(3 in record.cohort for record in eventful.rounds)
+
+
+def test_a_straggler_and_a_killed_node_are_missed_and_come_back(eventful):
+    for client, why in ((1, ("no answer within",)), (2, ("no answer within", "it is not there"))):
+        missed = [
+            record.round
+            for record in eventful.rounds
+            for one in record.observations
+            if one.client == client and one.problem.startswith(why)
+        ]
+        trained = [record.round for record in eventful.rounds if client in record.cohort]
+        assert missed and trained[0] < missed[0] and max(missed) < trained[-1]
+
+
+def test_a_client_that_always_raises_is_asked_less_and_less(eventful):
+    turns = [one for r in eventful.rounds for one in r.observations if one.client == 0]
+    asked = [place for place, one in enumerate(turns) if "asked less often" not in one.problem]
+    assert all(one.problem for one in turns) and "the battery is empty" in turns[0].problem
+    waits = [after - before - 1 for before, after in pairwise(asked)]
+    assert len(waits) >= 3 and waits == [0, 1, 3, 7, *[15] * len(waits)][: len(waits)]
+
+
+def test_no_failed_update_is_averaged_and_the_others_go_on(eventful):
+    assert eventful.losses[-1] < 0.9 * eventful.losses[0]
+    for record in eventful.rounds[1:]:
+        used = {one.client for one in record.observations if not one.problem}
+        assert used == set(record.cohort) and 0 not in used
+
+
+def test_a_server_killed_three_times_comes_to_the_same_as_one_that_was_not(federation, app):
+    federation.run(app, PATIENCE_S, **config("whole", 2, 7))
+    whole = training(federation, "whole")
+    draws = random.Random(1)
+    seen = 0
+    for _ in range(3):
+        first = federation.begin(app, **config("server", 2, 7))
+        wait_until(
+            lambda now=seen: len(rounds_of(federation, "server")) > now, PATIENCE_S, "a round"
+        )
+        time.sleep(draws.uniform(0.0, whole.rounds[1].seconds))  # the moment that is tested
+        for server in federation.pids("flwr-serverapp", part="superlink"):
+            kill(server)
+        first.kill()
+        first.wait(PATIENCE_S)
+        before = rounds_of(federation, "server")
+        assert [record.loss for record in before] == list(whole.losses[: len(before)])
+        seen = len(before)
+    federation.run(app, PATIENCE_S, **config("server", 2, 7))
     run = training(federation, "server")
-    assert run.status == "rounds" and run.num_rounds == 5
-    assert run.rounds[:3] == before.rounds[:3]
-    assert f"Round {before.num_rounds - 1} with" not in federation.said("run")
-    assert model(federation, "server")[0] == 5
+    assert run.status == "rounds" and run.losses == whole.losses
+    assert [record.cohort for record in run.rounds] == [record.cohort for record in whole.rounds]
+    assert run.rounds[: seen - 1] == before[:-1]  # a round of which no model was kept is made again
+    one, other = (model(federation, study) for study in ("server", "whole"))
+    assert all((one.weights[name] == other.weights[name]).all() for name in other.weights)
+
+
+def test_another_learning_rate_under_the_name_of_a_study_is_refused(federation, app):
+    federation.run(app, PATIENCE_S, **config("rate", 2, 1))
+    before = training(federation, "rate")
+    files = {path: path.read_bytes() for path in federation.folder.glob("rate-flower/**/*.npz")}
+    federation.run(app, PATIENCE_S, **config("rate", 2, 3, learning_rate=0.02))
+    said = federation.said("run")
+    assert "study 'rate' was begun with another configuration: learning_rate was" in said, said
+    assert training(federation, "rate") == before and files
+    assert {path: path.read_bytes() for path in files} == files
+
+
+def rounds_of(federation, study):
+    """The rounds that a study has made so far."""
+    runs = stored_runs(federation.folder, study)
+    return runs[0].rounds if runs else ()
