@@ -203,6 +203,10 @@ def _words(name: str, step: Any) -> Iterator[str]:
     elif name == "earlier":
         ends = span(ends, in_words)
         yield f"local steps saturate at {ends}, by earlier runs of the same task"
+    elif name == "asked":
+        stop, unit = step["stop"], step["objective"]["unit"]
+        yield f"loss {stop['target_loss']:g} within {stop['max_rounds']:,} rounds, for least {unit}"
+        yield from (f"{limit}: {value:g}" for limit, value in step["limits"].items())
     elif name == "training":
         yield f"{step['reached']:,} of {step['of']:,} runs reached the target"
         if step.get("status", "target") != "target":

@@ -13,7 +13,7 @@ from flwr.app import ArrayRecord
 from fedplan.core.course import Course, Decision, Steering
 from fedplan.core.fleet import QUANTITIES, Fleet
 from fedplan.core.problem import Problem
-from fedplan.core.records import RunRecord
+from fedplan.core.records import RunRecord, Stop
 from fedplan.core.setting import Setting
 from fedplan.course import Online
 from fedplan.course.live import Live, alike
@@ -24,6 +24,7 @@ from fedplan.flower.replies import Layout
 from fedplan.participation import setting_from_dict, uniform
 from fedplan.store import Store
 from fedplan.strictjson import to_json
+from fedplan.studies.app_study import ASKED, asked_step
 from fedplan.studies.devices import find_names, observed_devices, save_names
 from fedplan.tables import read_fleet, write_fleet
 
@@ -117,12 +118,19 @@ class KeptStudy:
         return first
 
     def begin(
-        self, seed: int, problem: Problem, plan: Pair | None, *, fleet: Fleet | None = None
+        self,
+        seed: int,
+        problem: Problem,
+        stop: Stop,
+        plan: Pair | None,
+        *,
+        fleet: Fleet | None = None,
     ) -> Begun:
         """The course, by which the run is found again that this seed has begun with.
 
         fleet : devices by their names; without it, what earlier runs have measured.
         """
+        self._store.save_step(self._entry, ASKED, asked_step(problem, stop))
         step = f"start-{seed}"
         if (begun := self._store.find_step(self._entry, step)) is not None:
             return Beginning(**begun).course(problem, plan)

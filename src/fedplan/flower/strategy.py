@@ -273,7 +273,7 @@ class Planned(Strategy):
             kept.save_names(runner.names)
 
         runner.report = report
-        course = kept.begin(self._seed, self._problem, self._plan, fleet=self._fleet)
+        course = kept.begin(self._seed, self._problem, stop, self._plan, fleet=self._fleet)
         run = runner.run(course, stop, seed=self._seed)
         run = replace(run, message=" ".join([run.message, *_remarks(run, stop, runner)]).strip())
         kept.finish(run, runner.weights)

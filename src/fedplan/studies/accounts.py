@@ -8,9 +8,8 @@ from typing import Any
 from fedplan.core.records import RunRecord
 from fedplan.figures import TurnBill
 from fedplan.store import RunEntry
-from fedplan.studies.experiment import Experiment
 from fedplan.studies.figures import paid_lines
-from fedplan.studies.outcome import Bill, Outcome, decisions_of
+from fedplan.studies.outcome import Bill, Outcome, Question, decisions_of
 from fedplan.words import Table, expected, in_words, table_of, whole, with_error
 
 _TOTALS = ("rounds", "time_s", "energy_j", "cost")
@@ -36,9 +35,9 @@ def decision_table(run: RunRecord, *, in_full: bool) -> Table:
     return table_of(made, columns, title=f"What was settled on as it went, seed {run.seed}")
 
 
-def bill_table(experiment: Experiment, outcome: Outcome) -> Table:
+def bill_table(question: Question, outcome: Outcome) -> Table:
     """Pilots, forecast, training and the whole bill, beside the alternatives."""
-    objective, measured = experiment.objective, outcome.measured
+    objective, measured = question.objective, outcome.measured
     pilots = [
         TurnBill.of(
             f"pilot: {run.clients_per_round:,} clients, {run.local_steps:,} steps",

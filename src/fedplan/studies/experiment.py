@@ -62,6 +62,11 @@ class Experiment:
     federation: str | None = None
 
     @property
+    def name(self) -> str:
+        """Of the study."""
+        return self.study.name
+
+    @property
     def num_clients(self) -> int:
         """Clients N."""
         return self.simulator.num_clients

@@ -26,8 +26,7 @@ from fedplan.figures.style import BLUE, PALE
 from fedplan.figures.turns import MOST_ROUNDS, bill_panels
 from fedplan.participation import Turns
 from fedplan.studies.compare import Comparison
-from fedplan.studies.experiment import Experiment
-from fedplan.studies.outcome import Outcome, decisions_of
+from fedplan.studies.outcome import Outcome, Question, decisions_of
 from fedplan.studies.stored import Recalled
 from fedplan.studies.sweep import Sweep
 
@@ -38,14 +37,14 @@ def has_losses(outcome: Outcome) -> bool:
     return any(run.final_loss is not None for run in (*outcome.pilots, *trained))
 
 
-def outcome_figure(experiment: Experiment, outcome: Outcome) -> Figure:
+def outcome_figure(experiment: Question, outcome: Outcome) -> Figure:
     """Losses, decisions, who trains when and the bill, as far as the study got."""
     target, objective = experiment.stop.target_loss, experiment.objective
     measured = outcome.measured
     if target is None:
         raise AssertionError("what was planned has a target")
     if measured is None:  # the paper's pilots led nowhere, or have not ended
-        name = f"{experiment.study.name}: pilots"
+        name = f"{experiment.name}: pilots"
         return convergence_data(outcome.pilots, title=name, note=outcome.message)
     runs = [run for run in measured.runs if run.final_loss is not None]
     if not runs:
@@ -142,15 +141,15 @@ def paid_lines(outcome: Outcome) -> list[TurnBill]:
     ]
 
 
-def _title(experiment: Experiment, outcome: Outcome) -> str:
+def _title(experiment: Question, outcome: Outcome) -> str:
     measured, setting = outcome.measured, outcome.setting
     if measured is None or setting is None:
-        return experiment.study.name
+        return experiment.name
     who = setting.label if setting.groups is None else f"{setting.groups} groups"
     end = f"{measured.rounds:,.0f} rounds"
     if measured.reached:
         end = f"loss {experiment.stop.target_loss:g} after {end}"
-    return f"{experiment.study.name}, course {outcome.course}: {who}, {end}"
+    return f"{experiment.name}, course {outcome.course}: {who}, {end}"
 
 
 def _first_turns(outcome: Outcome) -> list[int]:
@@ -194,9 +193,9 @@ def comparison_figure(comparison: Comparison, name: str, unit: str) -> Figure | 
 
 def recalled_figure(found: Recalled) -> Figure:
     """The figure of a stored study or sweep, or else the losses of its runs."""
-    experiment, outcome, sweep = found.experiment, found.outcome, found.sweep
-    if experiment is not None and outcome is not None and has_losses(outcome):
-        return outcome_figure(experiment, outcome)
+    question, outcome, sweep = found.question, found.outcome, found.sweep
+    if question is not None and outcome is not None and has_losses(outcome):
+        return outcome_figure(question, outcome)
     if sweep is not None and sweep.cells:
         return sweep_figure(sweep, found.entry.name, sweep.message)
     if not any(run.final_loss is not None for run in found.records):

@@ -6,20 +6,47 @@ import math
 import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, astuple, dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 from fedplan.core.constraints import Constraints
 from fedplan.core.course import Decision
 from fedplan.core.objective import Objective
 from fedplan.core.plan import Alternative, GroupCost
 from fedplan.core.problem import Problem
-from fedplan.core.records import RunRecord
+from fedplan.core.records import RunRecord, Stop
 from fedplan.core.setting import Setting
 from fedplan.notebook import Shown
 from fedplan.studies.paper_pilots import Failure
 from fedplan.words import expected, in_words
 
-Status = Literal["reached", "not reached", "hopeless", "infeasible", "unfinished"] | Failure
+Status = (
+    Literal["reached", "not reached", "hopeless", "infeasible", "unavailable", "unfinished"]
+    | Failure
+)
+
+
+class Question(Protocol):
+    """What a training was to reach, and what counts: an experiment has it, and an app's study."""
+
+    @property
+    def name(self) -> str:
+        """Of the study."""
+        ...
+
+    @property
+    def stop(self) -> Stop:
+        """When training is to end; with a target."""
+        ...
+
+    @property
+    def objective(self) -> Objective:
+        """What a second and a joule are worth."""
+        ...
+
+    @property
+    def constraints(self) -> Constraints:
+        """The limits."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,11 +9,12 @@ from typing import Any
 from fedplan.core.records import RunRecord
 from fedplan.errors import InputError
 from fedplan.store import Entry, RunEntry, Store
+from fedplan.studies.app_study import ASKED, Asked, app_outcome
 from fedplan.studies.devices import Devices, observed_devices
 from fedplan.studies.experiment import Experiment, build_experiment
 from fedplan.studies.grid import Grid
 from fedplan.studies.keys import TABLES
-from fedplan.studies.outcome import Outcome
+from fedplan.studies.outcome import Outcome, Question
 from fedplan.studies.study import Study, find_faults, make_study
 from fedplan.studies.sweep import Sweep, recall_sweep
 from fedplan.studies.workflow import recall_study
@@ -27,7 +28,8 @@ class Recalled:
 
     experiment : rebuilt from it; None if it cannot be built here, and `reason` says why:
         missing data, an app of the user's own, runs without a study.
-    outcome : of a study that `fedplan run` began.
+    asked : what an app asked for, instead of an experiment.
+    outcome : of a study that `fedplan run` or an app began.
     sweep : of one that `fedplan sweep` began.
     runs : all runs of the experiment without their rounds, for whichever study they were made.
     devices : by all that was observed of them; None of simulated ones.
@@ -40,6 +42,7 @@ class Recalled:
     devices: Devices | None
     records: tuple[RunRecord, ...] = ()
     experiment: Experiment | None = None
+    asked: Asked | None = None
     outcome: Outcome | None = None
     sweep: Sweep | None = None
     reason: str = ""
@@ -48,6 +51,11 @@ class Recalled:
     def status(self) -> str | None:
         """How the study ended; None if `fedplan run` did not begin it."""
         return None if self.outcome is None else self.outcome.status
+
+    @property
+    def question(self) -> Question | None:
+        """What was to be reached, where that is known."""
+        return self.experiment or self.asked
 
     @property
     def federation(self) -> str | None:
@@ -70,6 +78,10 @@ def recall(store: Store, entry: Entry) -> Recalled:
     some = known.runs[:_MOST_RECORDS]
     found = (store.find_run(known.entry.settings, run, run.seed) for run in some)
     records = tuple(run for run in found if run is not None)
+    if records and ASKED in known.steps and known.devices and known.devices.costs.devices:
+        asked = Asked.from_step(entry.name, known.steps[ASKED])
+        outcome = app_outcome(asked, records, known.devices)
+        return replace(known, asked=asked, outcome=outcome, records=records)
     return replace(known, records=records, reason=known.reason or reason)
 
 

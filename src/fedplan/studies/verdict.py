@@ -12,6 +12,7 @@ from fedplan.studies.outcome import (
     Bill,
     Forecast,
     Measured,
+    Question,
     Status,
     decisions_of,
     runs_within,
@@ -30,9 +31,16 @@ def verdict(
     experiment: Experiment, measured: Measured, all_in: Bill, forecast: Forecast | None
 ) -> tuple[Status, str]:
     """How training ended, and what to change if it did not end well."""
-    runs = measured.runs
     if not measured.reached:
-        return _failure(experiment, runs)
+        return _failure(experiment, measured.runs)
+    return arrived(experiment, measured, all_in, forecast)
+
+
+def arrived(
+    experiment: Question, measured: Measured, all_in: Bill, forecast: Forecast | None
+) -> tuple[Status, str]:
+    """How a training has ended that has reached its target, with some seeds at least."""
+    runs = measured.runs
     target = f"loss {experiment.stop.target_loss:g}"
     if not any(run.num_rounds for run in runs):
         return "nothing to learn", (
@@ -83,7 +91,7 @@ def _arrows(values: Sequence[str]) -> str:
     return " -> ".join(values)
 
 
-def _paid(experiment: Experiment, bill: Bill) -> str:
+def _paid(experiment: Question, bill: Bill) -> str:
     """The whole bill: seconds and joules, and the cost where that is another number."""
     totals = seconds(bill.time_s)
     if bill.energy_j:
@@ -127,7 +135,7 @@ def _failure(experiment: Experiment, runs: Sequence[RunRecord]) -> tuple[Status,
     )
 
 
-def _limits_kept(experiment: Experiment, measured: Measured) -> str:
+def _limits_kept(experiment: Question, measured: Measured) -> str:
     """How many runs kept each limit that the study has."""
     sentences = []
     for name, kept in runs_within(experiment.constraints, measured.runs).items():

@@ -187,7 +187,7 @@ class _Case:
         return self._outcome(
             status="unfinished",
             setting=setting,
-            groups=_groups(setting, self._problem),
+            groups=groups_of(setting, self._problem),
             regret=regret,
             why=why,
             message=why,
@@ -212,26 +212,29 @@ class _Case:
             status=status,
             measured=measured,
             forecast=forecast,
-            groups=begun.groups if begun.setting is None else _groups(begun.setting, problem),
+            groups=begun.groups if begun.setting is None else groups_of(begun.setting, problem),
             alternatives=self._alternatives(runs, problem) if measured.reached else (),
             message=f"{begun.why} {words}".lstrip(),
         )
 
     def _alternatives(self, runs: Sequence[RunRecord], problem: Problem) -> tuple[Alternative, ...]:
-        """What other settings would have cost, by what the first run that counts has shown."""
-        if self._course == PAPER:
-            return ()
-        run = next(run for run in runs if run.status == "target")
-        if not run.num_rounds or costs_nothing(problem.fleet, problem.objective):
-            return ()
-        free = replace(problem, limits=problem.limits.ranges_only())
-        law = (run.rounds[-1].setting or run.setting).participation.law
-        if law not in LAWS:  # one that only its course knows
-            return ()
-        return make_plan(free, learnt_from(run), participation=law).alternatives
+        """What other settings would have cost; the paper's pilots are a bill of their own."""
+        return () if self._course == PAPER else alternatives_of(runs, problem)
 
 
-def _groups(setting: Setting, problem: Problem) -> tuple[GroupCost, ...]:
+def alternatives_of(runs: Sequence[RunRecord], problem: Problem) -> tuple[Alternative, ...]:
+    """What other settings would have cost, by what the first run to the target has shown."""
+    run = next(run for run in runs if run.status == "target")
+    if not run.num_rounds or costs_nothing(problem.fleet, problem.objective):
+        return ()
+    free = replace(problem, limits=problem.limits.ranges_only())
+    law = (run.rounds[-1].setting or run.setting).participation.law
+    if law not in LAWS:  # one that only its course knows
+        return ()
+    return make_plan(free, learnt_from(run), participation=law).alternatives
+
+
+def groups_of(setting: Setting, problem: Problem) -> tuple[GroupCost, ...]:
     """Those that take turns, where any do, with what each costs."""
     law = setting.participation
     return law.group_costs(problem, setting.local_steps) if isinstance(law, Turns) else ()

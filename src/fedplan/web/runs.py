@@ -67,7 +67,7 @@ def curves(url: str, asked: Mapping[str, Any]) -> dict[str, Any]:
             if (run := listed.get(key)) is not None
         ]
         studies = [
-            study
+            (study, store.steps(study))
             for study in store.studies()
             if (study.fingerprint, study.experiment.fingerprint) == (asked.get("study"), experiment)
         ]
@@ -76,7 +76,7 @@ def curves(url: str, asked: Mapping[str, Any]) -> dict[str, Any]:
     figure = compared_losses(
         there,
         _OVER[against],
-        target_loss=_target(studies[0]) if studies else None,
+        target_loss=_target(*studies[0]) if studies else None,
         predicted=told["interval"] if told else None,
     )
     return {
@@ -115,8 +115,10 @@ def _find(store: Store, fingerprint: str) -> ExperimentEntry:
     raise InputError("this experiment is not in the store any more. Load the page again.")
 
 
-def _target(study: StudyEntry) -> float | None:
-    return study.configuration.get("training", {}).get("target-loss") or None
+def _target(study: StudyEntry, steps: Mapping[str, Any]) -> float | None:
+    """Of a study file, or what an app has asked for."""
+    asked = steps.get("asked", {}).get("stop", {}).get("target_loss")
+    return study.configuration.get("training", {}).get("target-loss") or asked or None
 
 
 def _forecast(run: RunRecord, against: str) -> dict[str, Any] | None:
@@ -159,7 +161,7 @@ def _study(study: StudyEntry, steps: Mapping[str, Any]) -> dict[str, Any]:
         "experiment": study.experiment.fingerprint,
         "created": study.created,
         "num_runs": study.num_runs,
-        "target_loss": _target(study),
+        "target_loss": _target(study, steps),
         "decided": list(steps),
         "plan": {
             **{key: plan.get(key) for key in ("clients_per_round", "local_steps", "why")},
@@ -175,7 +177,8 @@ def _planned(plan: Mapping[str, Any]) -> str:
     """The planned setting, as its runs are called."""
     if plan["local_steps"] is None:
         return "none"
-    groups = len(plan.get("groups", ()))
+    groups = plan.get("groups", ())  # what each costs, or of a live training how many
+    groups = groups if isinstance(groups, int) else len(groups)
     law = plan.get("participation", "uniform")
     label = setting_label(law, plan["clients_per_round"], groups, plan["local_steps"])
     course = plan.get("course") or "fixed"

@@ -25,8 +25,8 @@ def write_report(
 
     picture : a file of the study's figure, for Markdown; a page has figures of its own.
     """
-    if found.experiment is not None and found.outcome is not None:
-        status, message, sections = outcome_sections(found.experiment, found.outcome)
+    if found.question is not None and found.outcome is not None:
+        status, message, sections = outcome_sections(found, found.question, found.outcome)
     elif found.experiment is not None and found.sweep is not None:
         status, message, sections = sweep_sections(found, found.experiment, found.sweep)
     else:

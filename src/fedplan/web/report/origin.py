@@ -28,7 +28,7 @@ def origin_sections(found: Recalled) -> Sections:
 
 
 def _reproduce(found: Recalled) -> list[Part]:
-    if found.outcome is None and found.sweep is None:
+    if found.experiment is None or (found.outcome is None and found.sweep is None):
         return ["The report has all that the store knows; what began these runs is not in it."]
     live = ["--runner", "flower", "--federation", found.federation] if found.federation else []
     command = ["fedplan", "run" if found.sweep is None else "sweep"]

@@ -3,32 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import asdict
 
 from fedplan.figures import alone, convergence_data
 from fedplan.figures.losses import sound_runs
 from fedplan.planning.explain import group_table
 from fedplan.prices_and_limits import PRICES, STUDY_LIMITS, kebab
 from fedplan.studies.accounts import bill_table, decision_table, run_table
-from fedplan.studies.experiment import Experiment
 from fedplan.studies.figures import has_losses, outcome_figure
 from fedplan.studies.keys import ObjectiveTable
-from fedplan.studies.outcome import Outcome
+from fedplan.studies.outcome import Outcome, Question
+from fedplan.studies.stored import Recalled
 from fedplan.web.report.page import Facts, Part, Picture, Sections
+from fedplan.web.report.runs import device_table
 from fedplan.words import amount, joules, seconds, share
 
 _NOT_BEGUN = "Training was not begun."
 
 
-def outcome_sections(experiment: Experiment, outcome: Outcome) -> tuple[str, str, Sections]:
+def outcome_sections(
+    found: Recalled, question: Question, outcome: Outcome
+) -> tuple[str, str, Sections]:
     """Status, message and sections."""
-    shown = _pictures(experiment, outcome)
+    shown = _pictures(question, outcome)
     decided: Part = _NOT_BEGUN
     trained: Part = _NOT_BEGUN
     if (measured := outcome.measured) is not None:
         decided = decision_table(measured.runs[0], in_full=True)
         trained = run_table(measured.runs, title="Training runs")
     sections: Sections = {
-        "Summary": [_tiles(experiment, outcome), Facts({"What was asked": _asked(experiment)})],
+        "Summary": [_tiles(found, outcome), Facts({"What was asked": _asked(found, question)})],
         "What was decided": [decided, shown["steps"]],
     }
     if outcome.groups:
@@ -38,17 +42,19 @@ def outcome_sections(experiment: Experiment, outcome: Outcome) -> tuple[str, str
         # A pilot ends at a loss of its own, above the study's.
         pilots = run_table(outcome.pilots, title="The paper's pilots", target="loss")
         sections["Pilots"] = [pilots, _pilot_losses(outcome)]
-    bill = bill_table(experiment, outcome)
+    bill = bill_table(question, outcome)
     sections["Training"] = [trained, shown["training"]]
     sections["The bill"] = [bill if bill.rows else "Nothing was trained.", shown["bill"]]
+    if found.devices is not None:
+        sections["Devices"] = [device_table(found.devices)]
     return outcome.status, outcome.message, sections
 
 
-def _tiles(experiment: Experiment, outcome: Outcome) -> Facts:
+def _tiles(found: Recalled, outcome: Outcome) -> Facts:
     tiles = {}
     if (setting := outcome.setting) is not None:
         if setting.groups is None:
-            clients = f"{setting.clients_per_round:,} of {experiment.num_clients:,}"
+            clients = f"{setting.clients_per_round:,} of {_num_clients(found):,}"
             tiles["clients per round (K)"] = clients
         else:
             tiles["groups of devices that take turns"] = f"{setting.groups:,}"
@@ -63,7 +69,22 @@ def _tiles(experiment: Experiment, outcome: Outcome) -> Facts:
     return Facts(tiles, as_tiles=True)
 
 
-def _asked(experiment: Experiment) -> str:
+def _num_clients(found: Recalled) -> int:
+    if found.experiment is not None:
+        return found.experiment.num_clients
+    return len(found.devices.names) if found.devices else 0
+
+
+def _asked(found: Recalled, question: Question) -> str:
+    experiment = found.experiment
+    if experiment is None:
+        given = asdict(question.constraints).items()
+        limits = ", ".join(f"{kebab(name)} {value:g}" for name, value in given if value)
+        return (
+            f"Bring the app's model on {_num_clients(found):,} nodes to a loss of "
+            f"{question.stop.target_loss:g} within {question.stop.max_rounds:,} rounds, at the "
+            f"lowest cost in {question.objective.unit}{', keeping to ' + limits if limits else ''}."
+        )
     study, table = experiment.study, experiment.study.objective
     where = f"{experiment.num_clients:,} simulated clients"
     if experiment.federation is not None:
@@ -94,13 +115,13 @@ def _pilot_losses(outcome: Outcome) -> Part:
     return Picture(data, "Pilots", "Training loss of every pilot.")
 
 
-def _pictures(experiment: Experiment, outcome: Outcome) -> dict[str, Part]:
+def _pictures(question: Question, outcome: Outcome) -> dict[str, Part]:
     """The figures there are, by the section they stand in."""
     shown: dict[str, Part] = dict.fromkeys(("training", "steps", "turns", "bill"))
     if outcome.measured is None or not has_losses(outcome):
         return shown
     # Of several bills the last is kept, which has the cost; the table has the others.
-    for panel in outcome_figure(experiment, outcome).panels:
+    for panel in outcome_figure(question, outcome).panels:
         title = panel.title or f"The bill, {panel.x.label}"
         words = panel.words.removeprefix(f"{title}. ").rstrip(".")
         shown[panel.name] = Picture(alone(panel), title, f"{words}.")

@@ -97,7 +97,7 @@ def runs_sections(found: Recalled) -> tuple[str, str, Sections]:
     if record is not None:
         sections["What was decided"] = [decision_table(record, in_full=True)]
     if found.devices is not None:
-        sections["Devices"] = [_devices(found.devices)]
+        sections["Devices"] = [device_table(found.devices)]
     return status, message, sections
 
 
@@ -125,7 +125,8 @@ def _losses(found: Recalled) -> list[Picture]:
     ]
 
 
-def _devices(devices: Devices) -> Table:
+def device_table(devices: Devices) -> Table:
+    """What a step and an exchange cost on each device."""
     fleet = devices.fleet
     rows = [
         (name, *(in_words(float(getattr(fleet, quantity)[place])) for quantity in QUANTITIES))
