@@ -31,6 +31,7 @@ APPS = {
     "plain": ROOT / "examples" / "flower_app_quickstart" / "plain",
     "planned": ROOT / "examples" / "flower_app_quickstart",
 }
+SERVER_RATE = 0.1  # FedAdam's own by default, with which the pairs were measured
 POLL_S = 0.2
 _LOSS = re.compile(r"'loss': ([0-9.eE+-]+)")
 _ROUND = re.compile(r"Round (\d+) with .*: loss ([0-9.]+)")
@@ -55,7 +56,7 @@ def measure(app: str, pair: int, target: float, limit_s: float) -> Measured:
         TemporaryDirectory(prefix="pairs-") as folder,
         deployed(Path(folder), nodes, SECONDS_PER_BATCH) as deployment,
     ):
-        config = {"target_loss": target} if app == "planned" else {}
+        config = {"target_loss": target, "server_rate": SERVER_RATE} if app == "planned" else {}
         began = time.monotonic()
         process = deployment.begin(APPS[app], nodes=nodes, **config)
         losses: list[float] = []

@@ -17,7 +17,7 @@ def main(grid: Grid, context: Context) -> None:
     """Train, and test after every round."""
     config = context.run_config
     strategy = Planned(
-        FedAdam(fraction_evaluate=0.0),
+        FedAdam(fraction_evaluate=0.0, eta=config["server-rate"]),
         target_loss=config["target-loss"],
         min_clients=config["nodes"],
         store=f"sqlite:///{config['store']}",
