@@ -6,13 +6,14 @@ import os
 import subprocess
 import sys
 from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from fedplan.store import Store
 
+# First, for Flower may not be there either.
+pytest.importorskip("nvflare", reason="NOT TESTED: nvflare is not installed.")
 APP = Path(__file__).parents[1] / "examples" / "flower_app"
 # FLARE 2.9.0 starts the SuperLink with options that Flower 1.35 and later refuse.
 pytest.importorskip("flwr")
@@ -27,7 +28,6 @@ recipe.execute(SimEnv(num_clients=2, num_threads=2, workspace_root=f"{sys.argv[2
 """
 
 
-@pytest.mark.skipif(find_spec("nvflare") is None, reason="NOT TESTED: nvflare is not installed.")
 @pytest.mark.skipif(TOO_NEW, reason="NOT TESTED: nvflare 2.9.0 needs Flower 1.34 or older.")
 def test_the_example_app_reaches_its_target_under_flare(tmp_path):
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
