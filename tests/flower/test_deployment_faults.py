@@ -15,7 +15,7 @@ from fedplan.participation.draws import pick
 pytestmark = [pytest.mark.slow, needs_proc]
 
 NODES = 3
-PATIENCE_S = 300  # for anything that is to happen: far longer than it takes
+PATIENCE_S = 600  # for anything that is to happen: far longer than it takes
 # The example's client; a file named after its partition makes it do what it should not.
 FAULTY_CLIENT = """
 import time

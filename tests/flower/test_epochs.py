@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from statistics import median
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from flwr.serverapp.strategy import FedAvg
 
 from fedplan import FedplanError, InputError, read_fleet
 from fedplan.flower import Epochs, Planned
-from fedplan.flower.app import pack, unpack
+from fedplan.flower.app import client_app, pack, unpack
 from fedplan.store import Store
 
 BATCH = 32
@@ -92,6 +93,47 @@ def test_all_and_half_of_the_epochs_by_turns_tell_the_saturation(plain, tmp_path
     ]
     assert all(isinstance(config["local-epochs"], int) for config in sent)
     assert not any("sketch-seed" in config for config in sent)
+
+
+def test_epochs_are_local_steps_and_halves_are_half_of_them(plain, tmp_path):
+    _, run = train(plain, tmp_path, target_loss=0.05, rounds=24)
+    wanted = {record.round: record.setting.local_steps for record in run.rounds[1:]}
+    asked = {}
+    for message in plain.grid.sent:
+        if message.metadata.message_type == "train":
+            config = message.content["config"]
+            assert config["local-steps"] == STEPS * config["local-epochs"]
+            asked.setdefault(config["server-round"], set()).add(config["local-epochs"])
+    wholes, halves = {}, {}
+    for record in run.rounds[1:]:
+        (epochs,) = asked[record.round]  # all clients of a round make as many
+        assert all(one.local_steps == STEPS * epochs for one in record.observations)
+        is_half = record.signal is not None and not record.signal.whole.any()
+        (halves if is_half else wholes).setdefault(wanted[record.round], set()).add(epochs)
+    assert halves and wholes
+    for steps, epochs in wholes.items():
+        (number,) = epochs
+        assert number == 1 or (number % 2 == 0 and abs(number * STEPS - steps) <= STEPS)
+        assert all(2 * half == number for half in halves.get(steps, ()))
+    told = sum(len(found) for found in halves.values())
+    assert told and max(max(found) for found in wholes.values()) >= 2
+
+
+def test_turns_of_all_and_half_tell_about_the_saturation_that_sketches_tell(logistic, tmp_path):
+    found = []
+    for converted in (True, False):
+        federation = plain_federation(logistic)
+        if converted:
+            federation.grid.app = client_app(
+                lambda _, timed=federation.learner: timed, clock=federation.clock.client_now
+            )
+        folder = tmp_path / str(converted)
+        folder.mkdir()
+        options = {"epochs": None} if converted else {}
+        _, run = train(federation, folder, target_loss=0.05, rounds=40, **options)
+        seen = [one.saturation for one in run.decisions if one.saturation]
+        found.append(median(seen))
+    assert found[1] == pytest.approx(found[0], rel=1.0)  # a factor of two, that is
 
 
 def test_what_an_epoch_costs_is_seen_from_outside(plain, tmp_path):

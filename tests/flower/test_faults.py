@@ -27,8 +27,8 @@ def test_a_client_that_raises_once_is_asked_again_where_nobody_else_is_left(fede
     assert clean.status == "rounds" and clean.rounds[1].cohort == tuple(range(CLIENTS))
     problems = [one for one in clean.rounds[1].observations if one.problem]
     assert [one.client for one in problems] == [3] and "no answer" in problems[0].problem
-    # The round took as long as its deadline, and was then completed.
-    assert clean.rounds[1].seconds > 60 > clean.rounds[2].seconds
+    # It waited for as long as one may take of whom nothing is known, and was then completed.
+    assert clean.rounds[1].seconds > SLACK_S > clean.rounds[2].seconds
 
 
 def test_an_app_that_raises_is_told_in_its_own_words(federation):

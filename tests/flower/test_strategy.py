@@ -20,7 +20,7 @@ from fedplan.core.records import Stop
 from fedplan.course.live import LiveOnline
 from fedplan.course.steering import DOUBT, MOVE
 from fedplan.flower import PlannedFedAvg, RoundRules, journal
-from fedplan.flower.kept_study import Beginning
+from fedplan.flower.kept_study import begun_from
 from fedplan.participation import uniform
 from fedplan.participation.grouping import RAREST
 from fedplan.store import Store
@@ -153,6 +153,9 @@ def test_limits_on_clients_and_steps_are_kept_from_the_first_round(federation, t
     (run,) = stored(tmp_path)
     assert all(1 <= len(record.cohort) <= 4 for record in run.rounds[1:])
     assert all(record.setting.local_steps <= 8 for record in run.rounds[1:])
+    # Where nothing is known, groups are in the order in which the clients were met.
+    first = run.rounds[1].setting.participation.groups
+    assert first == tuple(tuple(range(start, start + 4)) for start in range(0, CLIENTS, 4))
 
 
 def test_clients_that_send_no_sketch_are_trained_with_all_the_same(federation, tmp_path):
@@ -220,7 +223,7 @@ def test_stored_rounds_make_the_same_steering_again(uninterrupted):
     (run,) = stored(whole)
     with Store(f"sqlite:///{whole}/fedplan.db", readonly=True) as store:
         begun = store.find_step(store.studies()[0], "start-0")
-    one = Beginning(**begun).course(strategy._problem, None).begin()
+    one = begun_from(begun, strategy._problem, None).begin()
     for record in run.rounds:
         if record.setting is not None:
             assert one.ask() == record.setting

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,41 +29,6 @@ from fedplan.studies.devices import find_names, observed_devices, save_names
 from fedplan.tables import read_fleet, write_fleet
 
 Pair = tuple[int, int]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Beginning:
-    """What a study began with, which is kept, whatever changes later.
-
-    clients : how many there were.
-    known : what their devices cost, by earlier measurements; None where nothing was known.
-    setting, identity : the first setting, and the course, by which the run is found again.
-    """
-
-    clients: int
-    known: dict[str, Any] | None
-    setting: dict[str, Any]
-    identity: str
-
-    @classmethod
-    def of(
-        cls, problem: Problem, plan: Pair | None, names: Sequence[str], earlier: Fleet | None
-    ) -> Beginning:
-        """A study that begins now, with these clients and what is known of them."""
-        known = _matched(names, earlier)
-        course = _course(problem, plan, len(names), known)
-        identity = "" if plan is not None else Online.name
-        return cls(
-            clients=len(names), known=known, setting=course.setting.to_dict(), identity=identity
-        )
-
-    def course(self, problem: Problem, plan: Pair | None) -> Begun:
-        """How to train now, from the first round or from the last there is."""
-        return Begun(
-            setting=setting_from_dict(dict(self.setting)),
-            identity=self.identity,
-            course=_course(problem, plan, self.clients, self.known),
-        )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -132,13 +97,19 @@ class KeptStudy:
         """
         self._store.save_step(self._entry, ASKED, asked_step(problem, stop))
         step = f"start-{seed}"
-        if (begun := self._store.find_step(self._entry, step)) is not None:
-            return Beginning(**begun).course(problem, plan)
+        if (kept := self._store.find_step(self._entry, step)) is not None:
+            return begun_from(kept, problem, plan)
         measured = self._folder / "fleet.csv"
-        earlier = fleet or (read_fleet(measured) if measured.exists() else None)
-        beginning = Beginning.of(problem, plan, self.names, earlier)
-        self._store.save_step(self._entry, step, asdict(beginning))
-        begun = beginning.course(problem, plan)
+        known = _matched(self.names, fleet or (read_fleet(measured) if measured.exists() else None))
+        course = _course(problem, plan, len(self.names), known)
+        kept = {
+            "clients": len(self.names),
+            "known": known,  # what their devices cost; None where nothing was known
+            "setting": course.setting.to_dict(),
+            "identity": "" if plan else Online.name,
+        }
+        self._store.save_step(self._entry, step, kept)
+        begun = begun_from(kept, problem, plan)
         first = Decision.of(begun.setting, 1)
         self._store.save_step(
             self._entry,
@@ -162,6 +133,15 @@ class KeptStudy:
         devices = observed_devices(self._store, self._entry)
         if devices is not None and devices.costs.devices:
             write_fleet(self._folder / "fleet.csv", devices.fleet)
+
+
+def begun_from(kept: Mapping[str, Any], problem: Problem, plan: Pair | None) -> Begun:
+    """The course of a study that was begun so, whatever has changed since."""
+    return Begun(
+        setting=setting_from_dict(dict(kept["setting"])),
+        identity=kept["identity"],
+        course=_course(problem, plan, kept["clients"], kept["known"]),
+    )
 
 
 def _refuse_another(store: Store, name: str, settings: Mapping[str, Any]) -> None:

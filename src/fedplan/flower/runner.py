@@ -9,7 +9,7 @@ turns, those that failed are left out and come round again.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from flwr.app import ArrayRecord, ConfigRecord
@@ -21,7 +21,7 @@ from fedplan.core.learning_rate import LearningRate
 from fedplan.core.records import RoundRecord, RunRecord, Status, Stop, Watch, check_run
 from fedplan.core.setting import Setting
 from fedplan.course.live import LiveSteering
-from fedplan.errors import InputError
+from fedplan.errors import FedplanError, InputError
 from fedplan.flower.conduct import Conduct
 from fedplan.flower.epochs import Epochs
 from fedplan.flower.exchange import Clock, Post, WallClock
@@ -132,6 +132,33 @@ class FlowerRunner:
     def dropped_sketches(self) -> int:
         """Half-way sketches that could not be used."""
         return self._rounds.checks.dropped.total()
+
+    def run_all(
+        self,
+        jobs: Iterable[Job],
+        stop: Stop,
+        *,
+        progress: Callable[[Job, RoundRecord], None] | None = None,
+        finished: Callable[[RunRecord], None] | None = None,
+    ) -> Iterator[RunRecord]:
+        """Make the runs, one after the other; those that were cut off go on.
+
+        A round that the federation cannot make is no end of a run but of everything: clients that
+        come back go on with it.
+        """
+
+        def report(job: Job, made: Made) -> None:
+            if progress is not None:
+                progress(job, made.record)
+
+        self.report = report
+        for job in jobs:
+            run = self.run(job.course, stop, seed=job.seed)
+            if run.status == "unavailable":
+                raise FedplanError(f"A round could not be made. {run.message}")
+            if finished is not None:
+                finished(run)
+            yield run
 
     def run(self, course: Course, stop: Stop, *, seed: int = 0) -> RunRecord:
         """Train as the course steers until `stop` says so; a setting is one."""

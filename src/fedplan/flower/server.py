@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
@@ -14,19 +14,17 @@ from flwr.app import ArrayRecord, Context
 from flwr.serverapp import Grid, ServerApp
 
 from fedplan.atomic import draft_of
-from fedplan.core.records import RoundRecord, RunRecord, Stop
+from fedplan.core.records import RoundRecord
 from fedplan.errors import FedplanError, InputError
 from fedplan.flower.app import pack, unpack
 from fedplan.flower.client import partition_name
 from fedplan.flower.exchange import Clock, WallClock
 from fedplan.flower.journal import Journal
 from fedplan.flower.log import LOG
-from fedplan.flower.rounds import Made
 from fedplan.flower.runner import FlowerRunner
 from fedplan.simulation import Job
 from fedplan.store import Store
 from fedplan.strictjson import to_json
-from fedplan.studies.archive import Progress
 from fedplan.studies.devices import save_names
 from fedplan.studies.experiment import Experiment, build_experiment
 from fedplan.studies.grid import Grid as SweepGrid
@@ -38,44 +36,9 @@ MEETING_S = 60.0  # for the nodes to be there, before anything begins
 _POLL_S = 1.0
 
 
-class FlowerEngine:
-    """Makes the runs of an archive, one after the other; those that were cut off go on."""
-
-    def __init__(self, runner: FlowerRunner) -> None:
-        self._runner = runner
-        self.num_clients = runner.num_clients
-
-    def run_all(
-        self,
-        jobs: Iterable[Job],
-        stop: Stop,
-        *,
-        progress: Progress | None = None,
-        finished: Callable[[RunRecord], None] | None = None,
-    ) -> Iterator[RunRecord]:
-        """Make the runs, in the order of the jobs.
-
-        A round that the federation cannot make is no end of a run but of everything: clients that
-        come back go on with it.
-        """
-
-        def report(job: Job, made: Made) -> None:
-            if progress is not None:
-                progress(job, made.record)
-
-        self._runner.report = report
-        for job in jobs:
-            run = self._runner.run(job.course, stop, seed=job.seed)
-            if run.status == "unavailable":
-                raise FedplanError(f"A round could not be made. {run.message}")
-            if finished is not None:
-                finished(run)
-            yield run
-
-
 def live_engine(
     grid: Grid, experiment: Experiment, store: Store, folder: Path, *, clock: Clock | None = None
-) -> FlowerEngine:
+) -> FlowerRunner:
     """What makes the runs of a study, once a node is there for each of its clients.
 
     Client k is the node with partition-id k.
@@ -100,7 +63,7 @@ def live_engine(
     )
     _await(runner, experiment.num_clients)
     save_names(store, entry, runner.names)
-    return FlowerEngine(runner)
+    return runner
 
 
 def _await(runner: FlowerRunner, clients: int) -> None:

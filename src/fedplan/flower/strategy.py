@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from inspect import signature
 from typing import Any
@@ -181,31 +182,10 @@ class Planned(Strategy):
             after a round; without it, the clients' evaluation tells the loss.
         timeout : seconds a round waits for an answer at most.
         """
-        self._is_training, self._server_evaluates = True, evaluate_fn is not None
-        try:
-            return self._start(
-                grid, initial_arrays, num_rounds, timeout, train_config, evaluate_config,
-                evaluate_fn,
-            )  # fmt: skip
-        finally:
-            self._is_training = False
-            for sink in self._sinks:
-                sink.close()
-
-    def _start(
-        self,
-        grid: Grid,
-        initial_arrays: ArrayRecord,
-        num_rounds: int,
-        timeout: float,
-        train_config: ConfigRecord | None,
-        evaluate_config: ConfigRecord | None,
-        evaluate_fn: EvaluateFn | None,
-    ) -> Result:
         rules = replace(self._rules, deadline_s=min(timeout, self._rules.deadline_s))
         central: dict[int, MetricRecord] = {}
-        self.summary()
-        with Store(self._store_url) as store:
+        with self._training(evaluate_fn), Store(self._store_url) as store:
+            self.summary()
             LOG.info("Study %s is kept in %s", self._study, path_of(self._store_url).absolute())
             kept = KeptStudy(
                 store, self._study, self.folder, initial_arrays,
@@ -233,23 +213,37 @@ class Planned(Strategy):
             )
             self._meet_clients(runner, kept)
             run, result = self._train(runner, kept, replace(self._stop, max_rounds=num_rounds))
-        names = self._metrics if evaluate_fn is None else ("loss", "accuracy")
-        evaluations = (
-            result.evaluate_metrics_clientapp
-            if evaluate_fn is None
-            else result.evaluate_metrics_serverapp
-        )
-        for record in run.rounds:  # those of earlier starts, too
-            found = dict(zip(names, (record.loss, record.accuracy), strict=True))
-            known = {key: value for key, value in found.items() if value is not None}
-            evaluations[record.round] = MetricRecord(
-                {**central.get(record.round, evaluations.get(record.round, {})), **known}
-            )
+        self._add_evaluations(result, run, central)
         self.status, self.message, self.decisions = run.status, run.message, run.decisions
         self.setting = (run.rounds[-1].setting if run.rounds else None) or run.setting
         LOG.info("Training has ended (%s) after %d rounds. %s", run.status, run.num_rounds,
                  run.message)  # fmt: skip
         return result
+
+    @contextmanager
+    def _training(self, evaluate_fn: EvaluateFn | None) -> Iterator[None]:
+        """Have the hooks plan, and sinks end with the training."""
+        self._is_training, self._server_evaluates = True, evaluate_fn is not None
+        try:
+            yield
+        finally:
+            self._is_training = False
+            for sink in self._sinks:
+                sink.close()
+
+    def _add_evaluations(
+        self, result: Result, run: RunRecord, central: Mapping[int, MetricRecord]
+    ) -> None:
+        """Losses and accuracies of every round, of those of earlier starts, too."""
+        names, evaluations = self._metrics, result.evaluate_metrics_clientapp
+        if self._server_evaluates:
+            names, evaluations = ("loss", "accuracy"), result.evaluate_metrics_serverapp
+        for record in run.rounds:
+            found = dict(zip(names, (record.loss, record.accuracy), strict=True))
+            known = {key: value for key, value in found.items() if value is not None}
+            evaluations[record.round] = MetricRecord(
+                {**central.get(record.round, evaluations.get(record.round, {})), **known}
+            )
 
     def _meet_clients(self, runner: FlowerRunner, kept: KeptStudy) -> None:
         wanted = self._min_clients

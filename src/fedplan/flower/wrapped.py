@@ -11,10 +11,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
-from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
+from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MetricRecord
 from flwr.serverapp import Grid
 from flwr.serverapp.strategy import Strategy
 
@@ -40,8 +40,8 @@ _INSTEAD = {
 _LOOKS = 20  # at the nodes in one hook; a strategy that looks on waits for nodes that never come
 
 
-class Chosen(Grid):
-    """A grid that offers these nodes alone."""
+class Chosen:
+    """A grid that offers these nodes alone, and is the grid in all else."""
 
     def __init__(self, grid: Grid, nodes: Sequence[int], user: str) -> None:
         self._grid, self._nodes, self._user, self._looks = grid, list(nodes), user, 0
@@ -56,39 +56,8 @@ class Chosen(Grid):
             )
         return list(self._nodes)
 
-    def set_run(self, run: Any) -> None:
-        """As the grid does."""
-        self._grid.set_run(run)
-
-    @property
-    def run(self) -> Any:
-        """As the grid has it."""
-        return self._grid.run
-
-    def create_message(
-        self,
-        content: RecordDict,
-        message_type: str,
-        dst_node_id: int,
-        group_id: str,
-        ttl: float | None = None,
-    ) -> Message:
-        """As the grid does."""
-        return self._grid.create_message(content, message_type, dst_node_id, group_id, ttl)
-
-    def push_messages(self, messages: Iterable[Message]) -> Iterable[str]:
-        """As the grid does."""
-        return self._grid.push_messages(messages)
-
-    def pull_messages(self, message_ids: Iterable[str]) -> Iterable[Message]:
-        """As the grid does."""
-        return self._grid.pull_messages(message_ids)
-
-    def send_and_receive(
-        self, messages: Iterable[Message], *, timeout: float | None = None
-    ) -> Iterable[Message]:
-        """As the grid does."""
-        return self._grid.send_and_receive(messages, timeout=timeout)
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._grid, name)
 
 
 class Wrapped:
@@ -116,7 +85,7 @@ class Wrapped:
         name = f"{self._name}.configure_train"
         with self._among(len(nodes)):
             self._expect(len(nodes))
-            chosen = Chosen(grid, nodes, name)
+            chosen = cast(Grid, Chosen(grid, nodes, name))
             made = self._hooks.configure_train(round_, to_record(weights), config, chosen)
             messages = {message.metadata.dst_node_id: message for message in made}
         if messages.keys() != set(nodes):
@@ -138,7 +107,7 @@ class Wrapped:
     ) -> dict[int, Message]:
         """The messages by which nodes are asked to evaluate: as many as the strategy wants."""
         with self._among(len(nodes)):
-            chosen = Chosen(grid, nodes, f"{self._name}.configure_evaluate")
+            chosen = cast(Grid, Chosen(grid, nodes, f"{self._name}.configure_evaluate"))
             made = self._hooks.configure_evaluate(round_, to_record(weights), config, chosen)
             return {message.metadata.dst_node_id: message for message in made}
 
