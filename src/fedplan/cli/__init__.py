@@ -6,7 +6,8 @@ import os
 import signal
 import sys
 import threading
-from typing import TYPE_CHECKING, Any, NoReturn
+import weakref
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import click
@@ -19,12 +20,89 @@ def main() -> None:
     sys.exit(_run())
 
 
+class _Stopped(KeyboardInterrupt):
+    """A signal on its way to `_run`; unlike its parent it can be referred to weakly."""
+
+
+class _Signals:
+    """SIGTERM ends a command as Ctrl-C does: at any moment, and once.
+
+    Python drops what is raised in finalizers and callbacks of weak references, which imports and
+    compilers call all the time, and C code may drop it, too. What was dropped is freed, so a timer
+    looks whether the exception still lives, and raises the next one if not. While it lives, further
+    signals leave alone what cleans up on its way.
+    """
+
+    LOOKS_EVERY_S = 0.05  # soon for a person, rare for a machine
+
+    def __init__(self) -> None:
+        self._usual: dict[int, Any] = {}
+        self._raised: weakref.ref[_Stopped] | None = None
+
+    @property
+    def heard(self) -> bool:
+        """Whether the command is to stop."""
+        return self._raised is not None
+
+    def listen(self) -> None:
+        """From here on a signal raises, unless whoever started this wants something else of it."""
+        if threading.current_thread() is not threading.main_thread():
+            return
+        for each, handler in (
+            (signal.SIGINT, signal.default_int_handler),
+            (signal.SIGTERM, signal.SIG_DFL),
+        ):
+            if signal.getsignal(each) is handler:
+                self._usual[each] = handler
+                signal.signal(each, self._raise)
+
+    def end(self) -> None:
+        """From here on nothing is raised; once one was heard, no signal is listened to."""
+        for each, handler in self._usual.items():
+            signal.signal(each, signal.SIG_IGN if self.heard else handler)
+        if self.heard and hasattr(signal, "setitimer"):
+            signal.setitimer(signal.ITIMER_REAL, 0)
+
+    def _raise(self, *_: Any) -> None:
+        if self._raised is None:
+            self._look_again()
+        elif self._raised() is not None:
+            return
+        error = _Stopped()
+        self._raised = weakref.ref(error)
+        try:
+            raise error
+        finally:
+            del error  # its own traceback would keep it alive
+
+    def _look_again(self) -> None:
+        report = sys.unraisablehook
+        sys.unraisablehook = lambda what: None if what.exc_type is _Stopped else report(what)
+        if hasattr(signal, "setitimer"):  # not so on Windows
+            signal.signal(signal.SIGALRM, self._raise)
+            signal.setitimer(signal.ITIMER_REAL, self.LOOKS_EVERY_S, self.LOOKS_EVERY_S)
+
+
 def _run() -> int:
-    """Run a command: its exit code. What it needs is imported where Ctrl-C is expected already."""
-    context: click.Context | None = None
-    stopping = threading.Event()
+    """Run a command: its exit code, whatever happens, and whoever stops it when."""
+    signals = _Signals()
+    contexts: list[click.Context] = []
     try:
-        _listen_to_signals(stopping)
+        signals.listen()
+        code = _command(contexts)
+        signals.end()
+    except (KeyboardInterrupt, Exception) as error:
+        signals.end()
+        # Python turns Ctrl-C in the body of a class into an error.
+        if not (signals.heard or isinstance(error, KeyboardInterrupt)):
+            raise
+        return _stopped(contexts)
+    return code
+
+
+def _command(contexts: list[click.Context]) -> int:
+    """Run a command: its exit code. What it needs is imported where Ctrl-C is expected already."""
+    try:
         if not _has_streams():
             return 1
         import click
@@ -36,6 +114,7 @@ def _run() -> int:
         try:
             # Not cli.main(), which ends a closed pipe with 1 by itself.
             with cli.make_context("fedplan", sys.argv[1:]) as context:
+                contexts.append(context)
                 cli.invoke(context)
             sys.stdout.flush()
         except click.exceptions.Exit as stop:
@@ -47,8 +126,6 @@ def _run() -> int:
             return fail(error)
         except click.Abort:
             raise KeyboardInterrupt from None
-    except KeyboardInterrupt:
-        return _stopped(context)
     except BrokenPipeError:  # the reader (head, less) has seen enough
         _discard_output()
     except OSError as error:  # standard output itself: a full disk
@@ -61,28 +138,7 @@ def _run() -> int:
             "study's num-clients."
         )
         return 1
-    except Exception:
-        if not stopping.is_set():
-            raise
-        return _stopped(context)  # Python turns Ctrl-C in the body of a class into an error
     return 0
-
-
-def _listen_to_signals(stopping: threading.Event) -> None:
-    """End by SIGTERM as by Ctrl-C; what comes while the command ends is not listened to."""
-    if threading.current_thread() is not threading.main_thread():
-        return
-
-    def stop(*_: Any) -> NoReturn:
-        for each in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(each, signal.SIG_IGN)
-        stopping.set()
-        raise KeyboardInterrupt
-
-    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
-    for each, handler in usual.items():
-        if signal.getsignal(each) is handler:  # else whoever started this wants something else
-            signal.signal(each, stop)
 
 
 def _has_streams() -> bool:
@@ -98,8 +154,8 @@ def _has_streams() -> bool:
     return True
 
 
-def _stopped(context: click.Context | None) -> int:
-    said = {} if context is None else context.meta
+def _stopped(contexts: list[click.Context]) -> int:
+    said = contexts[0].meta if contexts else {}
     _say(said.get(WHEN_STOPPED, "Stopped."))
     if threading.active_count() > 1:
         os._exit(130)  # a simulated round cannot be interrupted, and nobody waits for it

@@ -126,5 +126,6 @@ def _serve(
         threading.Timer(0.3, webbrowser.open, [shown]).start()
     try:
         uvicorn.Server(config).run(sockets=[listener])
-    except KeyboardInterrupt:  # uvicorn hands it on once all is closed
+    except KeyboardInterrupt as stop:  # uvicorn hands it on once all is closed
         click.echo("Ended.", err=True)
+        raise click.exceptions.Exit(0) from stop
