@@ -14,19 +14,19 @@ run: $(VENV)/.run  ## Start, learn, arrive, bill: the built-in demo; demo.png an
 	@echo "Next: . $(BIN)/activate, then fedplan run setup3 energy-weight=0.5 --plot setup3.png, or one to change: fedplan run examples/study.toml"
 
 test: $(VENV)/.dev  ## Run every fast check: tests, properties, doctests, a real federation (a quarter of an hour)
-	$(BIN)/pytest -n auto -q -m "not slow and not soak"
+	$(BIN)/pytest -n auto --dist worksteal -q -m "not slow and not soak"
 
 test-slow: $(VENV)/.dev  ## Run the checks that need minutes or gigabytes
-	$(BIN)/pytest -q -m slow
+	$(BIN)/pytest -q -m slow -o faulthandler_timeout=7200
 
 fuzz: $(VENV)/.dev  ## Try 20,000 hostile inputs of each kind; make test tries 300
 	FEDPLAN_FUZZ=20000 $(BIN)/pytest -n auto -q --hypothesis-show-statistics tests/fuzz
 
 soak: $(VENV)/.dev  ## Two hundred pages for a minute, then a mixed load for FEDPLAN_SOAK minutes (30)
-	$(BIN)/pytest -q -s -m soak tests/web/test_soak.py
+	$(BIN)/pytest -q -s -m soak -o faulthandler_timeout=0 tests/web/test_soak.py
 
 test-lowest: $(VENV)-lowest/.run  ## Run the fast checks of the package alone with the lowest version of each dependency
-	$(VENV)-lowest/bin/pytest -n auto -q -m "not slow and not soak" -W ignore::DeprecationWarning tests \
+	$(VENV)-lowest/bin/pytest -n auto --dist worksteal -q -m "not slow and not soak" -W ignore::DeprecationWarning tests \
 	  $(addprefix --ignore=tests/,$(WITH_EXTRAS))
 
 lint: $(VENV)/.dev  ## Check style, types and import contracts

@@ -14,6 +14,13 @@ from fedplan.cli import main
 from fedplan.tasks import mnist
 
 restore_interrupts()
+# Workers and commands inherit it: there is one of them for each core, and threads of libraries
+# that wait for each other spin.
+for library in ("OMP", "OPENBLAS"):
+    os.environ.setdefault(f"{library}_NUM_THREADS", "1")
+
+# Or every command and every worker would compile fedplan and the tests anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
 SETUP3 = """step_time_s,comm_time_s,step_energy_j,comm_energy_j,count
@@ -27,6 +34,47 @@ PILOTS = """clients_per_round,local_steps,upper_loss,lower_loss,rounds_to_upper,
 3,70,1.5,1.3,50,95
 20,20,1.5,1.3,80,148
 """
+
+
+# Files of tests that take longest, the longest first; some wait for other processes most of the
+# time, so there is one worker more than there are cores.
+LONGEST = (
+    "tests/flower/test_deployment.py",
+    "tests/docs/test_site.py",
+    "tests/docs/test_blocks.py",
+    "tests/contracts/test_courses.py",
+    "tests/flower/test_strategy.py",
+    "tests/flower/test_epochs.py",
+    "tests/cli/test_simulate.py",
+    "tests/cli/test_terminal.py",
+    "tests/reproduction/test_suite.py",
+    "tests/flower/test_planned.py",
+    "tests/flower/test_server.py",
+    "tests/cli/test_compare.py",
+)
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    return (os.cpu_count() or 1) + 1
+
+
+@pytest.hookimpl(trylast=True)  # when those that are not to run have been left out
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Begin with what takes longest: `--dist worksteal` gives each worker an equal slice first."""
+    workers = getattr(config, "workerinput", {}).get("workercount", 1)
+    long: dict[str, list[pytest.Item]] = {name: [] for name in LONGEST}
+    rest: list[pytest.Item] = []
+    for item in items:
+        long.get(item.nodeid.partition("::")[0], rest).append(item)
+    begun: list[list[pytest.Item]] = [[] for _ in range(workers)]
+    for place, tests in enumerate(long.values()):
+        begun[place % workers].extend(tests)
+    for place, slice_ in enumerate(begun):
+        size = (len(items) + place) // workers  # as xdist has them: later ones may be longer
+        taken = max(0, size - len(slice_))
+        slice_.extend(rest[:taken])
+        del rest[:taken]
+    items[:] = [item for slice_ in begun for item in slice_] + rest
 
 
 @dataclass

@@ -38,7 +38,7 @@ class Server:
 
     def ask(self, method: str, path: str, body: bytes | str | None = None, **headers: str) -> Reply:
         """One request; underscores of headers stand for hyphens."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
         try:
             named = {name.replace("_", "-"): value for name, value in headers.items()}
             connection.request(method, path, body, named)
@@ -71,6 +71,6 @@ def start_server(folder: Path, *words: str, seconds: float = 900) -> Server:
 
 def end_server(server: Server) -> int:
     server.process.send_signal(signal.SIGINT)
-    code = server.process.wait(timeout=20)
+    code = server.process.wait(timeout=120)
     server.process.stdout.close()
     return code

@@ -10,6 +10,8 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
+from children import start
+
 from fedplan.core.records import Observation, RoundRecord, RunRecord
 from fedplan.participation import uniform
 
@@ -81,7 +83,7 @@ def check_integrity(path):
 
 def run_python(code, *words, **options):
     """Start a process that can import this module."""
-    return subprocess.Popen(
+    return start(
         [sys.executable, "-c", code, *map(str, words)],
         env={
             **os.environ,

@@ -9,6 +9,7 @@ import time
 from contextlib import closing
 
 import pytest
+from children import start
 
 CONTRACT = {"success", "study", "target_loss", "unit", "against", "courses"}
 COURSE = {
@@ -97,7 +98,7 @@ def stored_runs(path):
 def test_a_killed_command_goes_on_and_comes_to_the_same_bills(fedplan, tmp_path, store):
     asked = ("demo", "target-loss=0.45", "rounds=400", "--course", "K=2,E=20", "--course",
              "fedtune", "--course", "online", "--seeds", "3", "--format", "json", "-q")  # fmt: skip
-    process = subprocess.Popen(
+    process = start(
         [sys.executable, "-m", "fedplan.cli", "compare", *asked], stdout=subprocess.DEVNULL
     )
     deadline = time.monotonic() + 120

@@ -190,7 +190,6 @@ def run_in_a_terminal(*words, interrupt=False, **environment):
         stdout=subprocess.PIPE,
         stderr=slave,
         env={**os.environ, **environment},
-        seconds=120,
     )
     os.close(slave)
     shown, interrupted_at = b"", None
@@ -222,7 +221,7 @@ def test_an_interrupt_ends_it_at_once_even_within_a_round():
     words = ("demo", "clients-per-round=20", "local-steps=1000000", "target-loss=0")
     code, out, shown, took_s = run_in_a_terminal(*words, interrupt=True, TERM="xterm")
     assert code == 130 and out == "" and "Stopped." in shown
-    assert took_s < 10 and "Traceback" not in shown
+    assert took_s < 30 and "Traceback" not in shown
 
 
 @pytest.mark.parametrize(("quiet", "said"), [([], True), (["-q"], False)])
@@ -243,6 +242,8 @@ def test_the_speed_counts_the_local_steps_of_all_runs(fedplan, monkeypatch):
     run = Simulator.run
     monkeypatch.setattr(Simulator, "run", slow)
     words = ["rounds=3", "seeds=2", "target-loss=0", "--format", "json"]
+    began = time.monotonic()
     answer = fedplan("simulate", "demo", *words)
+    whole_s = time.monotonic() - began
     took_s = 2 * 3 * 5 * 20 / answer.json["local_steps_per_second"]
-    assert 0.5 <= took_s < 10  # the runs, without the seconds before and after them
+    assert 0.5 <= took_s < whole_s  # the runs, without the seconds before and after them

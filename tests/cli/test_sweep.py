@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 import pytest
+from children import start
 
 CONTRACT = {"success", "study", "target_loss", "unit", "cells", "best", "message"}
 CELL = {
@@ -86,7 +87,7 @@ def test_every_problem_is_said_at_once(fedplan, store):
 def test_a_terminal_shows_runs_done_of_all_unless_told_not_to(store):
     def shown(*words, **environment):
         master, slave = pty.openpty()
-        process = subprocess.Popen(
+        process = start(
             [sys.executable, "-m", "fedplan.cli", *SMALL, *words],
             stdout=subprocess.DEVNULL,
             stderr=slave,

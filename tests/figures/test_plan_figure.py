@@ -198,9 +198,9 @@ def test_grids_stay_small_and_have_the_plan(bound: Bound, size: int, most: tuple
 
 
 def test_a_hundred_devices_take_less_than_a_second(fleet: Fleet, bound: Bound, plan: Plan) -> None:
-    start = time.perf_counter()
+    start = time.process_time()  # of this process: other work may be going on
     plan_figure_data(plan, problem_of(fleet, 0.3), bound)
-    assert time.perf_counter() - start < 1.0
+    assert time.process_time() - start < 1.0
 
 
 def test_an_infeasible_plan_cannot_be_drawn(fleet: Fleet, bound: Bound) -> None:

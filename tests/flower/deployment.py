@@ -32,7 +32,7 @@ PART = "FEDERATION_PART"  # in the environment of a part's processes: its name
 needs_proc = pytest.mark.skipif(
     not Path("/proc/self/environ").exists(), reason="finds its processes in /proc, as on Linux"
 )
-START_S, GONE_S, POLL_S = 60.0, 20.0, 0.1
+START_S, GONE_S, POLL_S = 300.0, 120.0, 0.1
 
 
 class Deployment:

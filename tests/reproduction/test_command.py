@@ -6,12 +6,12 @@ import csv
 import os
 import signal
 import sqlite3
-import subprocess
 import sys
 import time
 from contextlib import closing
 
 import pytest
+from children import start
 
 from fedplan.tables import read_pilots
 
@@ -101,7 +101,7 @@ def test_a_killed_command_goes_on_and_comes_to_the_same_table(fedplan, tmp_path)
     def places(name):
         return (*asked, "--store", f"sqlite:///{tmp_path}/{name}.db", "--output", tmp_path / name)
 
-    process = subprocess.Popen([sys.executable, "-m", "fedplan.cli", *map(str, places("killed"))])
+    process = start([sys.executable, "-m", "fedplan.cli", *map(str, places("killed"))])
     deadline = time.monotonic() + 120
     while stored_runs(tmp_path / "killed.db") < 3 and time.monotonic() < deadline:
         assert process.poll() is None, "it ended before it could be killed"

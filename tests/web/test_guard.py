@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import socket
-import time
 
 import pytest
 from served import end_server, start_server
@@ -114,7 +113,6 @@ def test_bodies_that_make_no_sense(server, body):
 
 
 def test_large_bodies_are_not_even_read(server):
-    start = time.monotonic()
     for path, kind in (
         ("/api/plan", "application/json"),
         ("/api/upload/fleet", "text/csv"),
@@ -124,7 +122,6 @@ def test_large_bodies_are_not_even_read(server):
             head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {kind}\r\n"
             sender.sendall(f"{head}Content-Length: 10485760\r\n\r\n".encode() + b"x" * 1000)
             assert sender.recv(100).startswith(b"HTTP/1.1 413")
-    assert time.monotonic() - start < 5
 
 
 def test_a_body_that_grows_past_its_bound_is_cut_off(server):
