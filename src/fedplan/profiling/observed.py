@@ -7,6 +7,7 @@ import statistics
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -89,7 +90,7 @@ def observed_costs(observations: Iterable[Observation]) -> ObservedCosts:
             rejected.append(f"client {observation.client}: {doubt}")
         else:
             by_client[observation.client].append(observation)
-    devices = {client: _costs(seen) for client, seen in sorted(by_client.items())}
+    devices = {client: _costs(tuple(seen)) for client, seen in sorted(by_client.items())}
     return ObservedCosts(devices=devices, rejected=tuple(sorted(rejected)))
 
 
@@ -132,7 +133,8 @@ def _doubt(seen: Observation) -> str:
     return next(iter(unmet(rules, **got, joules=joules)), "")
 
 
-def _costs(seen: Sequence[Observation]) -> DeviceCosts:
+@lru_cache(maxsize=1 << 12)  # most clients of a live federation sit a round out
+def _costs(seen: tuple[Observation, ...]) -> DeviceCosts:
     trained = [(one.local_steps, one.train_seconds or 0.0) for one in seen]
     step_time, fixed_time = _by_step(trained)
     joules = [(one.local_steps, one.joules) for one in seen if one.joules is not None]
