@@ -110,6 +110,13 @@ def test_the_table_sums_up_and_lists_few_seeds(fedplan, study):
     assert "±" not in alone and "The run ended at the limit of 6 rounds" in alone
 
 
+def test_runs_by_turns_are_drawn(fedplan, tmp_path):
+    path = tmp_path / "runs.svg"
+    words = ("rounds=3", "participation=turns", "groups=4", "--plot", path)
+    assert fedplan("simulate", "demo", *words).code == 0
+    assert "demo: 4 groups, E=" in path.read_text()
+
+
 @pytest.mark.parametrize("suffix", ["png", "svg", "html"])
 def test_runs_are_drawn(fedplan, tmp_path, suffix):
     path = tmp_path / f"runs.{suffix}"

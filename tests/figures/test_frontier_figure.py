@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -68,6 +70,14 @@ def test_axes_say_their_units_and_are_logarithmic_only_where_needed(frontier_dat
 def test_a_single_point_is_fastest_and_least_energy() -> None:
     data = frontier_figure_data([point(5.0, 1.0)])
     assert [*labelled(data.panels[0])] == ["fastest, and least energy: K=2, E=3"]
+
+
+def test_points_by_turns_say_how_many_groups_they_have() -> None:
+    by_turns = [replace(point(1.0, 2.0), clients_per_round=None, groups=5)]
+    panel = frontier_figure_data(by_turns).panels[0]
+    (dots,) = points_of(panel, "frontier")
+    assert [*labelled(panel)] == ["fastest, and least energy: 5 groups, E=3"]
+    assert "<b>5 groups, E=3</b>" in dots.hover[0]
 
 
 def test_no_points_is_an_input_error_with_a_remedy() -> None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fedplan.convergence.pilots import DESCENT
 from fedplan.core.constraints import Constraints
-from fedplan.core.setting import Prediction
+from fedplan.core.setting import Prediction, setting_label
 from fedplan.errors import InputError
 from fedplan.figures.axes import Axis, fit_axis, near
 from fedplan.figures.spec import Figure, Line, Panel, Part, Points, Texts, alone, rule, spot
@@ -45,8 +45,7 @@ class Mark:
     @property
     def label(self) -> str:
         """The name with K and E: "fedplan: K=24, E=24"."""
-        clients, steps = self.place.pair
-        return f"{self.name}: K={clients:,}, E={steps:,}"
+        return f"{self.name}: {_setting(self.place)}"
 
     @property
     def legend(self) -> str:
@@ -192,13 +191,17 @@ def _limits(time: Axis, energy: Axis, limits: Constraints) -> list[Part]:
     return found
 
 
+def _setting(place: FrontierPoint | Prediction) -> str:
+    groups = place.groups if isinstance(place, FrontierPoint) else None
+    return setting_label("uniform", place.clients_per_round, groups, place.local_steps)
+
+
 def _point_text(point: FrontierPoint) -> str:
     weights = "selected by no energy weight"
     if point.energy_weight_from is not None and point.energy_weight_to is not None:
         ends = f"{point.energy_weight_from:.3g} to {point.energy_weight_to:.3g}"
         weights = f"cheapest for energy weights {ends}"
-    setting = f"<b>K={point.clients_per_round:,}, E={point.local_steps:,}</b>"
-    return f"{setting}\n{totals(point.time_s, point.energy_j)}\n{weights}"
+    return f"<b>{_setting(point)}</b>\n{totals(point.time_s, point.energy_j)}\n{weights}"
 
 
 def axis_name(what: str, relative: str) -> str:

@@ -207,9 +207,10 @@ def run_figure_data(
         curves = [over.curve(run) for run in drawable]
         panel = loss_panel(over, curves, _lines(drawable, curves, over), target_loss=target_loss)
         panels.append(replace(panel, shares_y=over is not ROUND))
-    setting = f"K={drawable[0].clients_per_round:,}, E={drawable[0].local_steps:,}"
     size = (_WIDTHS[len(panels)], 4.4)
-    return Figure(title=f"{name}: {setting}", rows=(tuple(panels),), size=size, note=note)
+    return Figure(
+        title=f"{name}: {drawable[0].setting.label}", rows=(tuple(panels),), size=size, note=note
+    )
 
 
 def _lines(runs: Sequence[RunRecord], curves: Sequence[Curve], over: Over) -> list[Part]:
