@@ -7,8 +7,6 @@
 ('turns', True)
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from fedplan.lazy import lazy_names

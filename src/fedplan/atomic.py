@@ -1,7 +1,5 @@
 """Files that are complete or absent: written beside the target, then moved over it."""
 
-from __future__ import annotations
-
 import os
 import platform
 import re

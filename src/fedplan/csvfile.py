@@ -1,7 +1,5 @@
 """CSV files read in blocks of cells, with the line and column of every fault."""
 
-from __future__ import annotations
-
 import csv
 import difflib
 import errno
@@ -63,7 +61,8 @@ def read_blocks(
             names, line, problems = _header(text, kind, kinds)
             for block in [] if problems else _blocks(text):
                 lines = block.removesuffix("\n").split("\n")
-                part = parse_plain(names, lines) if _is_plain(block, lines) else None
+                is_plain = '"' not in block and max(map(len, lines)) <= _LONGEST_LINE
+                part = parse_plain(names, lines) if is_plain and not not_text(block) else None
                 if part is None:
                     cells, at, found = _split(lines, line + 1, names)
                     if at:
@@ -168,10 +167,6 @@ def _blocks(text: TextIO) -> Iterator[str]:
         yield block + rest
         if len(rest) > _LONGEST_LINE and not rest.endswith("\n"):
             return
-
-
-def _is_plain(block: str, lines: list[str]) -> bool:
-    return '"' not in block and max(map(len, lines)) <= _LONGEST_LINE and not not_text(block)
 
 
 def not_text(text: str) -> str:

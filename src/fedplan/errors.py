@@ -8,8 +8,6 @@ A request that is well formed but impossible (no plan meets the deadline) is not
 the status of a result, and the command line turns it into exit code 3.
 """
 
-from __future__ import annotations
-
 import math
 import re
 import reprlib

@@ -1,7 +1,5 @@
 """Public names imported on first use, so that importing their package is cheap."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module

@@ -1,7 +1,5 @@
 """HTML that is safe by construction: every text is escaped."""
 
-from __future__ import annotations
-
 import html
 from collections.abc import Iterable, Sequence
 

@@ -3,8 +3,6 @@
 The HTML has no colours of its own, so that it reads on any theme, and every text is escaped.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from typing import Any, TypeVar

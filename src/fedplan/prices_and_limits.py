@@ -1,7 +1,5 @@
 """Prices and limits, described once for flags, study keys and pages."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 

@@ -1,7 +1,5 @@
 """JSON that every program can read: values that are not finite become null."""
 
-from __future__ import annotations
-
 import json
 import math
 from typing import Any

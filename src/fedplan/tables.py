@@ -1,7 +1,5 @@
 """The CSV files of users: fleet.csv and pilots.csv, read whole or not at all."""
 
-from __future__ import annotations
-
 import csv
 import math
 import os

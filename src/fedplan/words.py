@@ -1,7 +1,5 @@
 """Numbers, units, times and tables as text, for every output."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence

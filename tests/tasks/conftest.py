@@ -26,7 +26,7 @@ def tiny(monkeypatch) -> dict[str, bytes]:
         content = header + array.tobytes()
         packed = gzip.compress(content, mtime=0)
         digest = hashlib.sha256(content).hexdigest()
-        files.append(mnist.IdxFile(file.name, shape, digest, len(packed)))
+        files.append(mnist.IdxFile(file.name, shape, len(packed), digest))
         contents[file.name] = packed
     monkeypatch.setattr(mnist, "FILES", tuple(files))
     return contents

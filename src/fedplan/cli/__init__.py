@@ -96,7 +96,11 @@ def _run() -> int:
         # Python turns Ctrl-C in the body of a class into an error.
         if not (signals.heard or isinstance(error, KeyboardInterrupt)):
             raise
-        return _stopped(contexts)
+        said = contexts[0].meta if contexts else {}
+        _say(said.get(WHEN_STOPPED, "Stopped."))
+        if threading.active_count() > 1:
+            os._exit(130)  # a simulated round cannot be interrupted, and nobody waits for it
+        return 130
     return code
 
 
@@ -152,14 +156,6 @@ def _has_streams() -> bool:
         if (change := getattr(stream, "reconfigure", None)) is not None:
             change(errors="replace")
     return True
-
-
-def _stopped(contexts: list[click.Context]) -> int:
-    said = contexts[0].meta if contexts else {}
-    _say(said.get(WHEN_STOPPED, "Stopped."))
-    if threading.active_count() > 1:
-        os._exit(130)  # a simulated round cannot be interrupted, and nobody waits for it
-    return 130
 
 
 def _discard_output() -> None:

@@ -1,7 +1,5 @@
 """All commands by name; `fedplan.cli.main` runs them."""
 
-from __future__ import annotations
-
 from importlib.metadata import EntryPoint, entry_points
 
 import click
@@ -85,7 +83,7 @@ def cli() -> None:
 
     \b
     Start here:
-      fedplan run                                 pilots, plan, training, check: a small study
+      fedplan run                                 train a small study to its target, and its bill
       fedplan plan --example                      a plan for a built-in fleet
       fedplan serve                               the same on a page with sliders
       fedplan profile                             seconds and joules of this device

@@ -1,7 +1,5 @@
 """`fedplan compare`: several courses on one study, with their full costs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import asdict
 

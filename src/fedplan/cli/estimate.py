@@ -1,7 +1,5 @@
 """`fedplan estimate`: fit the convergence bound to pilots."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

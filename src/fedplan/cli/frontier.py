@@ -1,7 +1,5 @@
 """`fedplan frontier`: every (K, E) that nothing beats on both time and energy."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any

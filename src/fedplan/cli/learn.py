@@ -1,7 +1,5 @@
 """`fedplan learn`: how local steps save rounds, from runs trained with any framework."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """`fedplan profile --fleet-from`: the devices of a live study, from its rounds."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any

@@ -1,7 +1,5 @@
 """Options that commands share."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

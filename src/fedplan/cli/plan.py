@@ -1,7 +1,5 @@
 """`fedplan plan`: who should train when, and for how many local steps."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any

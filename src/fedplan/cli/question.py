@@ -3,8 +3,6 @@
 Commands import it when they are run: it brings the planner with it, which `--help` does without.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """`fedplan run`: start training, learn from the rounds, reach the target, show the bill."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import asdict, replace
 from typing import Any

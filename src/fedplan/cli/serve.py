@@ -1,7 +1,5 @@
 """`fedplan serve`: a local page with a slider for every part of a question."""
 
-from __future__ import annotations
-
 import secrets
 import socket
 import sys

@@ -1,7 +1,5 @@
 """`fedplan list` and `fedplan show`: what a store contains."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from itertools import product
@@ -255,7 +253,8 @@ def _runs_of(
         # Where a run's end belongs to the experiment, a pilot that went on is there twice.
         rising = sorted(runs, key=lambda run: run.num_rounds)
         longest = {(run.stored_setting, run.seed): run for run in rising}
-        runs = sorted((run for run in longest.values() if _key(run) in roles), key=_place)
+        runs = [run for run in longest.values() if _key(run) in roles]
+        runs.sort(key=lambda run: (run.clients_per_round or 0, run.groups or 0, *_key(run)[2:4]))
     return [(run, roles.get(_key(run), "")) for run in runs]
 
 
@@ -281,8 +280,3 @@ def _roles(study: StudyEntry, steps: Mapping[str, Any]) -> dict[Key, str]:
 def _key(run: RunEntry) -> Key:
     course = run.identity.partition("/")[0]
     return run.law, run.clients_per_round or 0, run.local_steps, run.seed, course
-
-
-def _place(run: RunEntry) -> tuple[int, int, int, int]:
-    """Where a run stands in a list: by K, groups, E and seed."""
-    return run.clients_per_round or 0, run.groups or 0, run.local_steps, run.seed

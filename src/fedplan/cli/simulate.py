@@ -1,7 +1,5 @@
 """`fedplan simulate`: train a study with FedAvg, on a virtual clock."""
 
-from __future__ import annotations
-
 import statistics
 import time
 from collections import Counter

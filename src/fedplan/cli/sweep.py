@@ -1,7 +1,5 @@
 """`fedplan sweep`: train every setting of a grid to the target and compare costs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import asdict
 

@@ -1,7 +1,5 @@
 """The joint fit: non-negative least squares over all pilots, and its profile likelihood."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 

@@ -1,7 +1,5 @@
 """Pilot: one short training run, from which a convergence bound is estimated."""
 
-from __future__ import annotations
-
 import reprlib
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Learning rates: the rate of each round, by a schedule or a list."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Literal, get_args

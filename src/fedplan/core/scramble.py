@@ -1,7 +1,5 @@
 """SplitMix64: the hash behind every draw that must be the same on every machine."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

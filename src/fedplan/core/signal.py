@@ -4,8 +4,6 @@ Lengths and angles of sums of updates survive a random projection, so nobody has
 second model: a client tells a sketch of its update half-way, and sketches add up as updates do.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

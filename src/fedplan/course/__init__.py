@@ -1,7 +1,5 @@
 """What to do next: one file per course, registered here by name."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from fedplan.core.course import Course

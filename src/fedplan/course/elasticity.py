@@ -7,8 +7,6 @@ saturation / (saturation + E). It must be the length of a sum: what single clien
 about 1/2 whatever the task, for most of it is undone by others.
 """
 
-from __future__ import annotations
-
 import math
 from collections import deque
 

@@ -8,8 +8,6 @@ Whether a target is out of reach is asked of learning-rate time (the sum of the 
 which knows of a rate that dies out.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ usual saturation, or for one that is known. From the third round on the updates 
 saturation, and local steps follow. `steering` has the rules.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar

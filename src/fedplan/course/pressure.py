@@ -1,7 +1,5 @@
 """Pressure: limits on totals, the prices that keep a training within them, and when none can."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """What the published courses share: how they begin and change; and one that never changes."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import ClassVar

@@ -15,8 +15,6 @@ is near, more groups than the rounds to it at most can use are merged.
 Limits. Where a total is expected to be exceeded, what it limits becomes dearer until it is not.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from functools import partial

@@ -11,8 +11,6 @@ fedplan.errors.InputError: no/such/folder/frontier.png: is in a folder that does
 Importing this package imports neither matplotlib nor plotly: drawing does.
 """
 
-from __future__ import annotations
-
 from fedplan.figures.fit import fit_figure_data, learnt_figure_data
 from fedplan.figures.frontier import frontier_figure_data
 from fedplan.figures.losses import convergence_data, run_figure_data

@@ -1,7 +1,5 @@
 """Axes: their range, linear or logarithmic scale, and ticks."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The cost map: how much more every other (K, E) costs than the plan or the best."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

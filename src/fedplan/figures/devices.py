@@ -1,7 +1,5 @@
 """Devices by round time, coloured by group if groups take turns."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

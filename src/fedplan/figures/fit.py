@@ -1,7 +1,5 @@
 """Figures of fits: pilots with their fitted curves, and what earlier runs say."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

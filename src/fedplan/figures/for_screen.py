@@ -1,7 +1,5 @@
 """The screen renderer: figures in plotly's terms."""
 
-from __future__ import annotations
-
 import math
 import textwrap
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The frontier figure: settings that nothing beats on both time and energy."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import cycle

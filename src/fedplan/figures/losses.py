@@ -1,7 +1,5 @@
 """Losses and accuracy of runs over rounds, seconds, joules or cost, singly or averaged."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The plan figure: the plan on the time-energy frontier, and what other settings cost."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from fedplan.convergence.bound import Bound

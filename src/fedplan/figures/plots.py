@@ -4,8 +4,6 @@ All take what was computed first, options by name, and `backend`: "plotly" gives
 figure, "matplotlib" one for print. `figure.write_html` or `figure.savefig` saves it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 

@@ -1,7 +1,5 @@
 """Every kind of part as plotly traces and annotations."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

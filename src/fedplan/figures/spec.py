@@ -4,8 +4,6 @@ Numbers are in seconds and joules where an axis has a unit: the renderers show t
 drawn by rising layer; a legend explains those that have a name, in the order they are given.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar

@@ -1,7 +1,5 @@
 """Colours and markers of all figures."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import cycle

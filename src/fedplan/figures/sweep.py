@@ -1,7 +1,5 @@
 """The sweep figure: a heat map of costs over (K, E), relative to the best."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from itertools import compress

@@ -1,7 +1,5 @@
 """Live Flower federations: the only package that imports flwr, and only its public API."""
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 

@@ -4,8 +4,6 @@ A node trains the client with the number of its `partition-id`, with the draws t
 make: the same study, K, E and seed have the same losses here and there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from typing import Any

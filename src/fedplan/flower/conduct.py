@@ -3,8 +3,6 @@
 Everything follows from the observations of rounds: told of them again, it comes to the same.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter, deque
 from collections.abc import Iterable

@@ -4,8 +4,6 @@ Nothing tells what half of their steps have done, so they make all of them and h
 turns.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from fedplan.errors import require

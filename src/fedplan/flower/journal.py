@@ -6,8 +6,6 @@ A round is in the store before its model is in a file. A server killed between t
 one round again, and forgets the first.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Judging: the loss of a model, evaluated by the server or by the clients."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """The stored study of an app: its clients, its start, its rounds and its models."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

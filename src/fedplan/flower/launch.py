@@ -1,7 +1,5 @@
 """Launch a study on a federation: a two-line Flower app, passed to `flwr run`."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Options of a planned strategy: validation, and plans read from files."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

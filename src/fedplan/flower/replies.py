@@ -4,8 +4,6 @@ A reply is used whole or not at all. What is wrong with it is a text for people;
 sends is ever executed, unpickled, or trusted to say how large it is.
 """
 
-from __future__ import annotations
-
 import io
 import math
 import statistics

@@ -6,8 +6,6 @@ id. Clients are numbered in the order of their names, whoever answers first; one
 gets the next number.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 

@@ -1,7 +1,5 @@
 """One round on a live federation: whom to ask, and which answers to use."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

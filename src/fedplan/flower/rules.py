@@ -1,7 +1,5 @@
 """Rules of a round: how long to wait, how many answers it needs, and how it fails."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 

@@ -1,7 +1,5 @@
 """A ServerApp for fedplan's own studies: any course of `fedplan run`, on a live federation."""
 
-from __future__ import annotations
-
 import json
 import logging
 import sqlite3

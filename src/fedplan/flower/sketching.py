@@ -1,7 +1,5 @@
 """Sketches of updates: what clients report half-way, and what the server infers."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Planned: any Flower strategy, trained to a target at the lowest cost."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

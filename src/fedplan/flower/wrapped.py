@@ -6,8 +6,6 @@ is w + sum of s_k (w_k - w), a median or an adaptive server rate sees the same u
 S = 1 replies reach the strategy as they came.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager

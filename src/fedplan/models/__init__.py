@@ -3,8 +3,6 @@
 A model is imported when it is first used, for compilers take a second to import.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, NamedTuple
 
 from fedplan.lazy import lazy_names

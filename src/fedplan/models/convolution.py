@@ -5,8 +5,6 @@ one pooling window, so that what the pooling drops is never stored: forward keep
 four sums and which one it was (0 to 3 in reading order, 4 where ReLU let nothing through).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from llvmlite import ir

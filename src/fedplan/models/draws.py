@@ -4,8 +4,6 @@ A stream is SplitMix64 started at a hash of (seed, round, client). It is short a
 batteries; every local run has its own stream, so order and threads change nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -3,8 +3,6 @@
 A new model is one file with one such class.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Protocol
 

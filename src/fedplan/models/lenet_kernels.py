@@ -5,8 +5,6 @@ the dense layers' gradients are then formed over the whole batch, one input a la
 they are formed.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np

@@ -135,7 +135,8 @@ def _pack_clients(data: FederatedData) -> _ClientRows:
     parts = [data.client_rows(client) for client in range(data.num_clients)]
     features = [np.append(np.flatnonzero(data.x[part].any(axis=0)), bias) for part in parts]
     counts = np.array([len(own) for own in features])
-    row_starts = np.concatenate([[0], np.cumsum(data.sizes * _padded(counts))])
+    floats = -(-counts // 32) * 32  # in a row
+    row_starts = np.concatenate([[0], np.cumsum(data.sizes * floats)])
     rows = aligned_zeros.py_func(row_starts[-1])
     for client, (part, own) in enumerate(zip(parts, features, strict=True)):
         target = rows[row_starts[client] : row_starts[client + 1]]
@@ -150,11 +151,6 @@ def _pack_clients(data: FederatedData) -> _ClientRows:
         starts=data.starts,
         num_features=bias,
     )
-
-
-def _padded(features: IntArray) -> IntArray:
-    """Floats in a row with this many features: a multiple of 32."""
-    return -(-features // 32) * 32
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,7 +1,5 @@
 """Softmax and cross-entropy of sixteen samples at once; class c of sample s at c * stride + s."""
 
-from __future__ import annotations
-
 from numba import float32, njit
 
 from fedplan.models.lanes import (

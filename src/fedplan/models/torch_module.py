@@ -1,7 +1,5 @@
 """A user's torch module: checked before training, with its weights as one vector."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Lock

@@ -1,7 +1,5 @@
 """The clients' datasets, of whatever kind, read once into tensors."""
 
-from __future__ import annotations
-
 import operator
 from collections import defaultdict
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Who trains when: one file per law, registered here by name."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from fedplan.core.setting import Participation, Setting

@@ -4,8 +4,6 @@ A stream is SplitMix64 started at a hash of (seed, round, purpose), the same as 
 use for batches (`models/draws.py`), so that the order of rounds and the threads change nothing.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -6,8 +6,6 @@ slowest devices shrinks by C(M-c, K) / C(M, K) at each group of c equal devices,
 are as fast or faster, and that ratio is (M - K) / M for a single device.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The cheapest setting for any law: certified, by turns, or on a lattice of K and E."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from operator import attrgetter

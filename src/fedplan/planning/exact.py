@@ -14,8 +14,6 @@ known exactly, that point is the optimum and nothing is left to prove. Limits on
 rounds are functions of the same shape, so the same bounds rule out what cannot meet them.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field

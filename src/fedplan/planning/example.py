@@ -1,7 +1,5 @@
 """The built-in example: the fleet of the paper's Setup 3, and a bound measured on it."""
 
-from __future__ import annotations
-
 from fedplan.convergence.bound import Bound
 from fedplan.core.fleet import Fleet, draw_fleet
 

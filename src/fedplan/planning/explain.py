@@ -1,7 +1,5 @@
 """Explanations: a plan in plain words."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import asdict
 
@@ -83,7 +81,10 @@ def explain_plan(
     if costs_nothing:
         sentences.append("Every setting costs nothing by these weights, so the fastest is taken.")
     if plan.binding:
-        names = " and ".join(_hold(name, given) for name in plan.binding)
+        names = " and ".join(
+            _REACH[name] if getattr(given, name) is None else _WORDS[name][0]
+            for name in plan.binding
+        )
         if plan.method == "robust":
             sentences.append(f"Held by {names}: beyond, another choice may be better.")
         else:
@@ -131,11 +132,6 @@ def _assumed(convergence: Saturation, regret: float | None) -> str:
         f"{amount(high)}, and wherever in that range the truth lies, the plan costs at most "
         f"{regret:.0%} more than the best."
     )
-
-
-def _hold(name: str, given: Constraints) -> str:
-    """What holds a plan: a limit that was given, or as far as the pilots are trusted."""
-    return _REACH[name] if getattr(given, name) is None else _WORDS[name][0]
 
 
 def _extrapolation(prediction: Prediction, piloted: Piloted) -> str:

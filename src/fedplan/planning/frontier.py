@@ -1,7 +1,5 @@
 """The time-energy frontier: every (K, E) that nothing else beats on both, and its energy weight."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from itertools import pairwise
 

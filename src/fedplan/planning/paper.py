@@ -4,8 +4,6 @@ P3 replaces the straggler by the mean time and takes c0 = b0. It is kept exactly
 own, so that the paper can be reproduced and compared with.
 """
 
-from __future__ import annotations
-
 import math
 
 from fedplan.convergence.bound import Bound, drift

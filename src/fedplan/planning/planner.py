@@ -3,8 +3,6 @@
 Uniform sampling with a bound has plans of its own: certified, the paper's, and of least regret.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar

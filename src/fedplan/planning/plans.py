@@ -4,8 +4,6 @@
 the least regret over what pilots leave open.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import replace

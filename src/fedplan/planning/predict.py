@@ -1,7 +1,5 @@
 """Predictions: the rounds that training takes, from a model of convergence, and what they cost."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Sensitivity: the cost of being wrong about the bound, the devices or the weight."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

@@ -9,8 +9,6 @@ convex in E. It is minimised where 2 (per_step / per_round) E^3 + E^2 = a0 / dri
 Eq. 22 with the coefficient its own derivative gives (the printed one is wrong).
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Grids over (K, E): the cost surface, and the lattices of frontier and regret."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -5,8 +5,6 @@ is kept: more groups wait less, and add rounds. For these groups the best number
 closed form, at which devices are grouped again, until the steps stay.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Energy meters of the Linux kernel, below a root folder that tests can replace."""
 
-from __future__ import annotations
-
 import math
 import threading
 import time

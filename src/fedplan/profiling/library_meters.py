@@ -1,7 +1,5 @@
 """Energy meters of optional libraries: Zeus and CodeCarbon."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec

@@ -1,7 +1,5 @@
 """Energy meters, each of which says what it measures."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """What devices cost, from the rounds they took part in; a ledger keeps it for every client."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections import defaultdict, deque

@@ -1,7 +1,5 @@
 """Profile: the cost of a step and of an exchange on this device, and its row in a fleet.csv."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable, Iterator

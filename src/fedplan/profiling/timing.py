@@ -1,7 +1,5 @@
 """The time of a local step, from calls with few and with many steps."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The virtual clock: seconds and joules of a round, from who took part and their devices."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain

@@ -1,7 +1,5 @@
 """Client reports: what the clients of a round would report, computed beside the training."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The file of a store: checked before it is opened, written in whole transactions."""
 
-from __future__ import annotations
-
 import os
 import sqlite3
 import struct

@@ -1,7 +1,5 @@
 """Export: the runs of a store as files for other programs."""
 
-from __future__ import annotations
-
 import csv
 import os
 from collections.abc import Iterator

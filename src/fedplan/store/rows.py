@@ -4,8 +4,6 @@ A column has the name of the field it keeps, so that rows are made of records, a
 by name.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import sqlite3

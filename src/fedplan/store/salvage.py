@@ -1,7 +1,5 @@
 """Salvage: copy whatever is readable in a damaged store, row by row, into a new one."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import Callable

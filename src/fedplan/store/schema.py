@@ -4,8 +4,6 @@ A file's `user_version` is the version of its tables; an empty file has version 
 tables, raise the version and add how the one before gets there.
 """
 
-from __future__ import annotations
-
 APPLICATION_ID = 0x46504C4E  # "FPLN": tells a store from other programs' databases
 VERSION = 6
 

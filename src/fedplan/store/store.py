@@ -1,7 +1,5 @@
 """Store: save and find runs, studies and their decisions."""
 
-from __future__ import annotations
-
 import json
 import sqlite3
 from collections.abc import Mapping

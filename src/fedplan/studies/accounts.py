@@ -1,7 +1,5 @@
 """Accounts: the outcome of a study as tables, for terminal, page and Markdown."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

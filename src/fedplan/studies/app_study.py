@@ -22,12 +22,7 @@ from fedplan.studies.workflow import alternatives_of, groups_of
 
 ASKED = "asked"  # the step
 # What a run ended by that did not arrive; by whatever else, it has not reached its target.
-_ENDS: dict[str, Status] = {
-    "diverged": "diverged",
-    "hopeless": "hopeless",
-    "unavailable": "unavailable",
-    "unfinished": "unfinished",
-}
+_ENDS: tuple[Status, ...] = ("diverged", "hopeless", "unavailable", "unfinished")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +66,7 @@ def app_outcome(asked: Asked, runs: Sequence[RunRecord], devices: Devices) -> Ou
     measured = Measured.of(own, asked.objective)
     began = _first_groups(last, len(problem.fleet))
     outcome = Outcome(
-        status=_ENDS.get(last.status, "not reached"),
+        status=next((end for end in _ENDS if end == last.status), "not reached"),
         course=last.course or "fixed",
         message=f"{course_words(last)}. {last.message}".rstrip(),
         setting=began,

@@ -1,7 +1,5 @@
 """Archive: the runs of one experiment, each made once and never lost."""
 
-from __future__ import annotations
-
 import logging
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

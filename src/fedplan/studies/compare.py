@@ -1,7 +1,5 @@
 """Compare: several courses on one study, each billed from its first round on."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """Devices: what a store knows about the real devices that trained a study."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 

@@ -4,8 +4,6 @@ A study decides once what it begins with, and the store keeps that: it goes on a
 whatever is stored meanwhile.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """Experiment: a study ready to run, with its data, model, devices and objective."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass

@@ -1,7 +1,5 @@
 """The figures of studies' outcomes."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

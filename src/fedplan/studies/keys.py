@@ -3,10 +3,8 @@
 Every key stands in one table alone, so that `key=value` on the command line is enough to name it.
 """
 
-from __future__ import annotations
-
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
@@ -32,10 +30,6 @@ else:
 def _choices(registry: Mapping[str, Any]) -> str:
     *most, last = (f"`{name}` ({entry.summary})" for name, entry in registry.items())
     return f"{', '.join(most)} or {last}"
-
-
-def _in_words(names: Sequence[str]) -> str:
-    return ", ".join(f"`{name}`" for name in names)
 
 
 def _key(
@@ -227,8 +221,9 @@ class PlanningTable(Table):
         None,
         f"`{ONLINE}`: start at once, learn from the rounds, re-plan; `{FIXED}`: one setting of the "
         f"given participation, by default turns; `{PAPER}`: the paper's procedure, with pilots of "
-        f"given pairs and two losses; published rules, for comparison: {_in_words(PUBLISHED)}. "
-        f"By default `{ONLINE}`, or `{FIXED}` if participation is given.",
+        "given pairs and two losses; published rules, for comparison: "
+        f"{', '.join(f'`{name}`' for name in PUBLISHED)}. By default `{ONLINE}`, or `{FIXED}` if "
+        "participation is given.",
     )
     earlier_runs: Literal["use", "ignore"] = _key(
         "use",

@@ -1,7 +1,5 @@
 """The paper's procedure: given pairs (K, E), two losses, and its Algorithm 2."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """RayEngine: runs on the processors of a Ray cluster; the only module that knows ray."""
 
-from __future__ import annotations
-
 import logging
 import os
 import socket

@@ -1,7 +1,5 @@
 """Rules that the keys of a study must satisfy together."""
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Collection, Iterator

@@ -4,8 +4,6 @@ Best effort: a sink works in a thread of its own, and one that fails is left alo
 the log. No training waits for it or ends by it.
 """
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec

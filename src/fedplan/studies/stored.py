@@ -1,7 +1,5 @@
 """Everything a store knows about a study, of any kind and however far it got."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any

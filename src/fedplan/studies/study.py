@@ -1,7 +1,5 @@
 """Study: a study file, read and checked."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Every problem of what is read is said at once.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re
@@ -247,7 +245,7 @@ def study_words(
     settled = {table: dict(values) for table, values in configuration.items()}
     settled["training"] |= {key: usual["training"].get(key) for key in apart_from}
     words = [
-        f"{key}={_word(value)}"
+        f"{key}={value if isinstance(value, str) else _toml(value)}"
         for table, values in settled.items()
         for key, value in values.items()
         if key in KEYS and value is not None and usual.get(table, {}).get(key) != value
@@ -265,10 +263,6 @@ def _said(configuration: Configuration, table: str) -> Iterator[tuple[str, Any]]
         value = configuration[table].get(name) if key.table == table else None
         if value is not None and (key.required or value != key.default):
             yield name, value
-
-
-def _word(value: Any) -> str:
-    return value if isinstance(value, str) else _toml(value)
 
 
 def _toml(value: Any) -> str:

@@ -1,7 +1,5 @@
 """Sweep: every setting of a grid trained to the target, and its cost."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace

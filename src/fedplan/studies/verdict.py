@@ -1,7 +1,5 @@
 """Verdict: how the training of a study ended, in words."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from itertools import groupby

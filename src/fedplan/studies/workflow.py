@@ -4,8 +4,6 @@ Every run goes through the archive, and every decision follows from runs alone: 
 a crash finds what was done, does the rest, and comes to the same result.
 """
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections.abc import Callable, Sequence
@@ -207,19 +205,16 @@ class _Case:
         forecast = forecast_of(runs, problem, self._experiment.stop.max_rounds)
         all_in = measured.bill.plus(begun.pilots_bill)
         status, words = verdict(self._experiment, measured, all_in, forecast)
+        compared = measured.reached and self._course != PAPER  # pilots are a bill of their own
         return replace(
             begun,
             status=status,
             measured=measured,
             forecast=forecast,
             groups=begun.groups if begun.setting is None else groups_of(begun.setting, problem),
-            alternatives=self._alternatives(runs, problem) if measured.reached else (),
+            alternatives=alternatives_of(runs, problem) if compared else (),
             message=f"{begun.why} {words}".lstrip(),
         )
-
-    def _alternatives(self, runs: Sequence[RunRecord], problem: Problem) -> tuple[Alternative, ...]:
-        """What other settings would have cost; the paper's pilots are a bill of their own."""
-        return () if self._course == PAPER else alternatives_of(runs, problem)
 
 
 def alternatives_of(runs: Sequence[RunRecord], problem: Problem) -> tuple[Alternative, ...]:

@@ -1,7 +1,5 @@
 """FederatedData: labelled samples, grouped by the client that holds them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The user's own data: one .npz file for all clients, or a folder with one for each."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """MNIST: its four files, read from a folder and checked; and a tenth of it."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import lzma
@@ -28,7 +26,7 @@ NUM_MINI, NUM_MINI_TEST = 6_000, 1_000
 
 
 class IdxFile(NamedTuple):
-    """One of the files: its name, the shape of its array, the hash of its content, its size.
+    """One of the files: its name, the shape of its array, its size, the hash of its content.
 
     The hash is that of the content before compression, so a copy that somebody compressed anew
     is as good as the original.
@@ -36,36 +34,20 @@ class IdxFile(NamedTuple):
 
     name: str
     shape: tuple[int, ...]
-    sha256: str
     gz_bytes: int
+    sha256: str
 
 
 FILES = (
-    IdxFile(
-        "train-images-idx3-ubyte.gz",
-        (60_000, *IMAGE_SHAPE),
-        "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
-        9_912_422,
-    ),
-    IdxFile(
-        "train-labels-idx1-ubyte.gz",
-        (60_000,),
-        "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
-        28_881,
-    ),
-    IdxFile(
-        "t10k-images-idx3-ubyte.gz",
-        (10_000, *IMAGE_SHAPE),
-        "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
-        1_648_877,
-    ),
-    IdxFile(
-        "t10k-labels-idx1-ubyte.gz",
-        (10_000,),
-        "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
-        4_542,
-    ),
-)
+    IdxFile("train-images-idx3-ubyte.gz", (60_000, *IMAGE_SHAPE), 9_912_422,
+            "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db"),
+    IdxFile("train-labels-idx1-ubyte.gz", (60_000,), 28_881,
+            "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5"),
+    IdxFile("t10k-images-idx3-ubyte.gz", (10_000, *IMAGE_SHAPE), 1_648_877,
+            "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7"),
+    IdxFile("t10k-labels-idx1-ubyte.gz", (10_000,), 4_542,
+            "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2"),
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -117,11 +99,7 @@ def read_arrays(folder: Path) -> list[Bytes]:
     One InputError names every file that is missing, truncated or altered.
     """
     if not any((folder / file.name).exists() for file in FILES):
-        raise InputError(
-            InputProblem(
-                source=str(folder), message=f"holds none of MNIST's files. {_remedy(folder)}"
-            )
-        )
+        raise _wrong(folder, f"holds none of MNIST's files. {_remedy(folder)}")
     collector = Collector()
     arrays = [collector.attempt(partial(read_idx, folder / file.name, file)) for file in FILES]
     found = [array for array in arrays if array is not None]

@@ -1,7 +1,5 @@
 """Download MNIST on demand from public mirrors, checking every file."""
 
-from __future__ import annotations
-
 import http.client
 import os
 import time

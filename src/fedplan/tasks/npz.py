@@ -1,7 +1,5 @@
 """Arrays of .npz files, whose headers are checked before any data is read."""
 
-from __future__ import annotations
-
 import lzma
 import math
 import struct

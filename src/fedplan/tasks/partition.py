@@ -3,8 +3,6 @@
 A partition is a list with one array of sample numbers a client; no sample stands twice.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Synthetic(alpha, beta): the usual artificial federation; models and inputs differ by client."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import pairwise
 

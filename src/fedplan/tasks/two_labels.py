@@ -1,7 +1,5 @@
 """Two labels per client: the partitions of the paper's MNIST experiments."""
 
-from __future__ import annotations
-
 from collections import deque
 
 import numpy as np

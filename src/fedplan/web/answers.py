@@ -1,7 +1,5 @@
 """Answers: from a question to everything the page shows, in one object."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import asdict

@@ -1,7 +1,5 @@
 """Copies: a question as a command, and as Python code, that give exactly the same plan."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from dataclasses import asdict

@@ -4,8 +4,6 @@ A page of another site must not reach a server on this machine. A foreign Host (
 foreign Origin and a foreign content type are refused; the token guards what is open to a network.
 """
 
-from __future__ import annotations
-
 import hmac
 import re
 from collections.abc import Iterable

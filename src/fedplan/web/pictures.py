@@ -4,8 +4,6 @@ Each stands under the id of the page's element for it: its drawing, a title wher
 and the head of the table that says the same.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Runs: the contents of a store for the page; read-only, and reread every time."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -82,7 +80,11 @@ def curves(url: str, asked: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "success": True,
         "figure": page_figure(figure),
-        "going": [_so_far(name, run) for name, run in there.items() if run.status == "unfinished"],
+        "going": [
+            f"So far {name}: {run.num_rounds:,} rounds, {totals(run.time_s, run.energy_j)}."
+            for name, run in there.items()
+            if run.status == "unfinished"
+        ],
         "forecast": told,
     }
 
@@ -141,10 +143,6 @@ def _forecast(run: RunRecord, against: str) -> dict[str, Any] | None:
         f"{number(first.expected_rounds or 0.0)} rounds were expected "
         f"({' to '.join(map(number, interval))}).",
     }
-
-
-def _so_far(name: str, run: RunRecord) -> str:
-    return f"So far {name}: {run.num_rounds:,} rounds, {totals(run.time_s, run.energy_j)}."
 
 
 def run_name(run: RunEntry | RunRecord) -> str:

@@ -4,8 +4,6 @@ Plans are made in threads of their own, so that the server never stands still; a
 who asks the same. Nothing is ever written.
 """
 
-from __future__ import annotations
-
 import asyncio
 import hashlib
 import io
@@ -117,11 +115,11 @@ class _Explorer:
 
     async def plan(self, request: Request) -> Response:
         """Everything the page shows for one state."""
-        return _sent(await self._made(_answer, request))
+        return _sent(await self._made(answer, request))
 
     async def sensitivity(self, request: Request) -> Response:
         """What the plan would lose if it were otherwise, and what turns would cost."""
-        return _sent(await self._made(_doubts, request))
+        return _sent(await self._made(doubts, request))
 
     async def upload(self, request: Request) -> Response:
         """Take a fleet.csv or a pilots.csv into memory."""
@@ -171,7 +169,7 @@ class _Explorer:
         asked, store = await _object(request), self._shelf.store
         return _sent(await self._think(lambda: _encoded(runs.curves(store, asked)), request))
 
-    async def _made(self, make: Callable[[Question], bytes], request: Request) -> bytes:
+    async def _made(self, make: Callable[[Question], dict[str, Any]], request: Request) -> bytes:
         """What is made of a state; for a large fleet beside the quick ones."""
         state = await _object(request)
         key = (make, json.dumps(state, sort_keys=True))
@@ -181,8 +179,11 @@ class _Explorer:
         async with self._turn(seat, request):
             if (known := self._answers.find(key)) is not None:  # somebody asked the same meanwhile
                 return known
-            found = await asyncio.to_thread(lambda: make(read_state(state, self._shelf)))
-            return self._answers.keep(key, found)
+
+            def work() -> bytes:
+                return _encoded({"success": True, **make(read_state(state, self._shelf))})
+
+            return self._answers.keep(key, await asyncio.to_thread(work))
 
     async def _think(self, work: Callable[[], bytes], request: Request) -> bytes:
         """Do what may take long in a thread."""
@@ -241,14 +242,6 @@ def _load_files() -> tuple[_File, dict[str, _File]]:
 
 def _hash(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:16]
-
-
-def _answer(question: Question) -> bytes:
-    return _encoded(answer(question))
-
-
-def _doubts(question: Question) -> bytes:
-    return _encoded({"success": True, **doubts(question)})
 
 
 def _unless_known(request: Request, file: _File) -> Response:

@@ -1,7 +1,5 @@
 """The shelf: what the explorer was started with, and what was uploaded since."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace

@@ -3,8 +3,6 @@
 It is one flat object, so that a link can hold it. What is left out has its usual value.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from functools import partial

@@ -1,7 +1,5 @@
 """The report: a study and its outcome, as a page or as Markdown."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator, Sequence
 

@@ -1,7 +1,5 @@
 """The report's sections on the study's configuration, versions and reproduction."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -33,7 +31,8 @@ def _reproduce(found: Recalled) -> list[Part]:
     live = ["--runner", "flower", "--federation", found.federation] if found.federation else []
     command = ["fedplan", "run" if found.sweep is None else "sweep"]
     tables, grid = _without_grid(found.entry.configuration)
-    known = None if live else study_words(found.entry.name, tables, apart_from=_said_by(grid))
+    said = [word.partition("=")[0] for word in grid]
+    known = None if live else study_words(found.entry.name, tables, apart_from=said)
     parts: list[Part] = []
     if known is None:
         file = f"{found.entry.name}.toml"
@@ -51,11 +50,6 @@ def _without_grid(configuration: Mapping[str, Any]) -> tuple[dict[str, Any], lis
     training = tables.get("training", {})
     swept = [key for key in _GRID if isinstance(training.get(key), list)]
     return tables, [f"{key}={','.join(map(str, training.pop(key)))}" for key in swept]
-
-
-def _said_by(grid: list[str]) -> list[str]:
-    """The keys that the words of a grid give."""
-    return [word.partition("=")[0] for word in grid]
 
 
 def _configuration(found: Recalled) -> list[Part]:

@@ -1,7 +1,5 @@
 """The report's sections on a run: summary, decisions, who trains when, training, bill."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import asdict
 

@@ -1,7 +1,5 @@
 """The report as one self-contained HTML file."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import re
@@ -50,7 +48,8 @@ def page_html(name: str, status: str, message: str, sections: Sections) -> str:
     scripts, tone = [_file("page.js")], _TONES.get(status, "bad")
     if any("data-plot" in content for content in shown.values()):
         scripts.insert(0, plotly_script().read_text(encoding="utf-8"))
-    hashes = " ".join(f"'sha256-{_digest(script)}'" for script in scripts)
+    digests = (base64.b64encode(hashlib.sha256(each.encode()).digest()) for each in scripts)
+    hashes = " ".join(f"'sha256-{digest.decode()}'" for digest in digests)
     return Template(_file("page.html")).substitute(
         policy="default-src 'none'; img-src data: blob:; style-src 'unsafe-inline'; "
         f"script-src {hashes}",
@@ -75,10 +74,6 @@ def _anchor(title: str) -> str:
 
 def _file(name: str) -> str:
     return files(__package__).joinpath(name).read_text(encoding="utf-8")
-
-
-def _digest(script: str) -> str:
-    return base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
 def _shown(parts: Sequence[Part]) -> Markup:

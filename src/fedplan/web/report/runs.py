@@ -1,7 +1,5 @@
 """The report's sections on sweeps and other stored runs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from fedplan.core.fleet import QUANTITIES
