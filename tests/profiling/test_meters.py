@@ -114,12 +114,13 @@ def test_power_sensors_are_integrated_over_time(tmp_path):
     assert 2.6 < window.watts < 4.4
 
 
-def test_idle_power_is_measured_first_and_taken_off(tmp_path):
+def test_idle_power_is_measured_first_and_taken_off(tmp_path, clock):
     chip = write(tmp_path / "sys/class/hwmon/hwmon1", name="ina226", power1_input=1_000_000)
 
     def train(local_steps):
         write(chip, power1_input=5_000_000)
-        time.sleep(0.002 * local_steps)
+        clock.now += 0.002 * local_steps
+        time.sleep(0.002 * local_steps)  # for the meter, whose clock is real
 
     meter = ina_meter(tmp_path)
     profile = profile_device(train, model_bytes=4, seconds=1.0, meter=meter, comm_time_s=2.0)

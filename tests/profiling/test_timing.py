@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+import numpy as np
 import pytest
 
 from fedplan.errors import FedplanError, InputError
@@ -13,8 +14,18 @@ from fedplan.studies import read_study
 from fedplan.studies.task import build_data, build_local_training
 
 
+def timed(clock, fixed_s, step_s):
+    """Training that takes so long by the tests' own clock, and up to a twentieth more."""
+    random = np.random.default_rng(1)
+
+    def train(local_steps):
+        clock.now += (fixed_s + step_s * local_steps) * random.uniform(1.0, 1.05)
+
+    return train
+
+
 def work(fixed_s, step_s):
-    """Training that takes so long by the clock, and a little more where the machine is busy."""
+    """Training that takes so long by the real clock, and more where the machine is busy."""
 
     def train(local_steps):
         end = time.perf_counter() + fixed_s + step_s * local_steps
@@ -25,8 +36,8 @@ def work(fixed_s, step_s):
 
 
 @pytest.mark.parametrize(("fixed_s", "step_s"), [(0.0, 2e-5), (0.01, 1e-3)])
-def test_the_slope_is_the_cost_of_a_step_and_the_fixed_part_is_kept_apart(fixed_s, step_s):
-    timing = time_steps(work(fixed_s, step_s), seconds=3.0)
+def test_the_slope_is_the_cost_of_a_step_and_the_fixed_part_is_kept_apart(clock, fixed_s, step_s):
+    timing = time_steps(timed(clock, fixed_s, step_s), seconds=3.0)
     assert timing.step_time_s.value == pytest.approx(step_s, rel=0.15)
     assert timing.step_time_s.low <= timing.step_time_s.value <= timing.step_time_s.high
     longest = fixed_s + step_s * timing.local_steps[-1]
@@ -34,12 +45,12 @@ def test_the_slope_is_the_cost_of_a_step_and_the_fixed_part_is_kept_apart(fixed_
     assert timing.num_calls >= 3 * len(timing.local_steps) and len(timing.local_steps) >= 2
 
 
-def test_a_slow_step_is_measured_with_few_and_never_less_than_three_calls_a_level():
-    calls = []
+def test_a_slow_step_is_measured_with_few_and_never_less_than_three_calls_a_level(clock):
+    calls, work = [], timed(clock, 0, 0.1)
 
     def train(local_steps):
         calls.append(local_steps)
-        work(0, 0.1)(local_steps)
+        work(local_steps)
 
     timing = time_steps(train, seconds=0.01)
     assert timing.local_steps == (1, 2) and timing.num_calls == 6
@@ -47,13 +58,14 @@ def test_a_slow_step_is_measured_with_few_and_never_less_than_three_calls_a_leve
     assert timing.step_time_s.value == pytest.approx(0.1, rel=0.15)
 
 
-def test_a_disturbed_call_in_six_changes_nothing():
-    calls = 0
+def test_a_disturbed_call_in_six_changes_nothing(clock):
+    calls, work = 0, timed(clock, 0.0, 1e-3)
 
     def train(local_steps):
         nonlocal calls
         calls += 1
-        work(0.3 if calls % 6 == 0 else 0.0, 1e-3)(local_steps)
+        work(local_steps)
+        clock.now += 0.3 if calls % 6 == 0 else 0.0
 
     timing = time_steps(train, seconds=4.0)
     assert timing.step_time_s.value == pytest.approx(1e-3, rel=0.15)
