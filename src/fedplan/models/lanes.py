@@ -146,7 +146,7 @@ def emits(result: Any) -> Callable[[Callable[..., Any]], Any]:
 
 def _taken(parameter: Parameter, kind: Any) -> Any:
     """The type to which an argument of this type is converted; None if it cannot be."""
-    if parameter.annotation == "int":
+    if parameter.annotation in (int, "int"):
         return kind if isinstance(kind, types.IntegerLiteral) else None
     if isinstance(kind, types.Integer):
         return types.intp
