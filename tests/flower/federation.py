@@ -1,6 +1,7 @@
 """A federation in this process: Flower's Grid, running a real ClientApp on real messages.
 
-Time is virtual: it passes when the server sleeps, and for a client while it trains. Every message
+Time is virtual: it passes when the server waits, and for a client while it trains. The server
+looks for replies when it would on a real clock, but not where none can be there yet. Every message
 goes over the wire format and back.
 """
 
@@ -21,6 +22,7 @@ from flwr.supercore.task_identity import TaskIdentity
 from fedplan.core.learning_rate import LearningRate
 from fedplan.flower import FlowerRunner, RoundRules
 from fedplan.flower.app import client_app, pack, unpack
+from fedplan.flower.exchange import POLL_S
 
 TICKS = 1024  # a second: whole ticks make differences of times exact
 
@@ -31,12 +33,19 @@ class VirtualClock:
     def __init__(self):
         self._ticks = 0
         self._of_client = 0
+        self.next_reply = lambda: math.inf  # when it is there
 
     def now(self):
         return self._ticks / TICKS
 
     def sleep(self, seconds):
-        self._ticks += max(1, math.ceil(seconds * TICKS))
+        self._ticks += _ticks(seconds)
+
+    def wait(self, seconds):
+        """Sleep from one poll to the next until a reply is there, or so long."""
+        until = min(self.next_reply() - self.now(), seconds)
+        polls = max(1, math.ceil(until * TICKS / _ticks(POLL_S)))
+        self._ticks += min(polls * _ticks(POLL_S), _ticks(seconds))
 
     def client_now(self):
         return (self._ticks + self._of_client) / TICKS
@@ -48,6 +57,10 @@ class VirtualClock:
         """Seconds the client has taken since it was last asked."""
         ticks, self._of_client = self._of_client, 0
         return ticks / TICKS
+
+
+def _ticks(seconds):
+    return max(1, math.ceil(seconds * TICKS))
 
 
 class TimedLearner:
@@ -94,6 +107,7 @@ class InProcessGrid(Grid):
         self.sent: list[Message] = []
         self.run_config: dict[str, str | int | float | bool] = {}
         self._replies: dict[str, tuple[float, Message]] = {}
+        clock.next_reply = self._next_reply
 
     def set_run(self, run):
         raise NotImplementedError
@@ -142,8 +156,12 @@ class InProcessGrid(Grid):
         for message_id in message_ids:
             there, reply = self._replies.get(message_id, (math.inf, None))
             if there <= self.clock.now():
-                del self._replies[message_id]
                 yield over_the_wire(reply)
+                del self._replies[message_id]
+
+    def _next_reply(self):
+        """When the next reply is there; now, where one is there that nobody has read yet."""
+        return min((there for there, _ in list(self._replies.values())), default=math.inf)
 
     def send_and_receive(self, messages, *, timeout=None):
         raise NotImplementedError("fedplan pushes and pulls")

@@ -184,14 +184,14 @@ def test_too_few_nodes_end_a_run_after_a_while(federation):
 def test_nodes_that_come_within_the_wait_are_waited_for(federation):
     grid = federation.grid
     late = {id_: grid.nodes.pop(id_) for id_ in list(grid.nodes)[:3]}
-    sleep = federation.clock.sleep
+    wait = federation.clock.wait
 
     def arrive(seconds):
-        sleep(seconds)
+        wait(seconds)
         if federation.clock.now() > 5:
             grid.nodes.update(late)
 
-    federation.clock.sleep = arrive
+    federation.clock.wait = arrive
     assert federation.runner().run(uniform(CLIENTS, 1), Stop(max_rounds=1)).status == "rounds"
 
 

@@ -429,18 +429,18 @@ def test_a_target_that_is_met_before_training_needs_none(federation, tmp_path):
 
 
 def test_a_server_that_starts_first_waits_for_its_clients(federation, tmp_path):
-    grid, sleep = federation.grid, federation.clock.sleep
+    grid, wait = federation.grid, federation.clock.wait
     nodes, grid.nodes = grid.nodes, {}
     with pytest.raises(FedplanError, match="20 clients are to be there, but after 300 s 0 are"):
         start(federation, tmp_path, plan=(5, 10), min_clients=CLIENTS)
     end = federation.clock.now() + 100
 
     def arrive(seconds):
-        sleep(seconds)
+        wait(seconds)
         if federation.clock.now() > end:
             grid.nodes = nodes
 
-    federation.clock.sleep = arrive
+    federation.clock.wait = arrive
     strategy, _ = start(federation, tmp_path, plan=(5, 10), min_clients=CLIENTS)
     assert strategy.status == "target"
 

@@ -16,6 +16,7 @@ from flwr.supercore.task_identity import TaskIdentity
 
 from fedplan.flower.app import pack, unpack
 from fedplan.flower.client import partition_name
+from fedplan.flower.exchange import POLL_S
 from fedplan.flower.replies import (
     HALFWAY,
     LEARNING_RATE,
@@ -52,10 +53,10 @@ class LightGrid(Grid):
         for client in connections:
             Thread(target=self._listen, args=(client,), daemon=True).start()
 
-    def sleep(self, seconds: float) -> None:
+    def wait(self, seconds: float) -> None:
         """Let the time pass, but no longer than until a reply is there."""
         with self._news:
-            if self._news.wait_for(lambda: self._is_new, seconds):
+            if self._news.wait_for(lambda: self._is_new, min(POLL_S, seconds)):
                 self._news.wait(_TOGETHER_S)
             self._is_new = False
 

@@ -32,8 +32,8 @@ class Clock(Protocol):
         """Seconds since some moment."""
         ...
 
-    def sleep(self, seconds: float) -> None:
-        """Let some pass."""
+    def wait(self, seconds: float) -> None:
+        """Let some pass, at most so many, until it is worth looking for replies again."""
         ...
 
 
@@ -41,7 +41,7 @@ class WallClock:
     """Real seconds, which no change of the date moves."""
 
     now = staticmethod(time.monotonic)
-    sleep = staticmethod(time.sleep)
+    wait = staticmethod(lambda seconds: time.sleep(min(POLL_S, seconds)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ class Post:
             left = start + deadline_s - self.clock.now()
             if not waiting or left <= 0:
                 break
-            self.clock.sleep(min(POLL_S, left))
+            self.clock.wait(left)
         for node, sent in waiting.items():
             self._reading.pop(sent.message_id, None)
             yield node, Answer(None, None, f"no answer within {deadline_s:g} s")

@@ -41,7 +41,7 @@ class Roster:
     def settle(self) -> None:
         """Wait until every node that is there has said who it is, or its time is up."""
         while self.refresh():
-            self._post.clock.sleep(POLL_S)
+            self._post.clock.wait(POLL_S)
 
     def wait_for(self, clients: int, seconds: float) -> bool:
         """Whether at least so many clients are there, at once or within these seconds."""
@@ -52,7 +52,7 @@ class Roster:
                 return True
             if not unknown and self._post.clock.now() >= end:
                 return False
-            self._post.clock.sleep(POLL_S)
+            self._post.clock.wait(POLL_S)
 
     def refresh(self) -> bool:
         """See who is there; whether any node has yet to say who it is."""

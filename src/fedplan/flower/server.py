@@ -3,6 +3,7 @@
 import json
 import logging
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from functools import partial
@@ -16,7 +17,7 @@ from fedplan.core.records import RoundRecord
 from fedplan.errors import FedplanError, InputError
 from fedplan.flower.app import pack, unpack
 from fedplan.flower.client import partition_name
-from fedplan.flower.exchange import Clock, WallClock
+from fedplan.flower.exchange import Clock
 from fedplan.flower.journal import Journal
 from fedplan.flower.log import LOG
 from fedplan.flower.runner import FlowerRunner
@@ -149,7 +150,6 @@ def _alone(folder: Path, desk: Path) -> Iterator[None]:
     the process that has it, however that ends.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    clock = WallClock()
     with closing(sqlite3.connect(folder / "lock.db", timeout=0, isolation_level=None)) as lock:
         waiting = False
         while True:
@@ -163,5 +163,5 @@ def _alone(folder: Path, desk: Path) -> Iterator[None]:
                 LOG.info("Another server is at work on this study; waiting for it to end.")
                 waiting = True
             _check_desk(desk)
-            clock.sleep(_POLL_S)
+            time.sleep(_POLL_S)
         yield
