@@ -9,10 +9,10 @@ from flower.conftest import CLIENTS, RATE
 
 from fedplan.core.fleet import Fleet
 from fedplan.core.problem import Problem
-from fedplan.core.records import Stop
+from fedplan.core.records import Observation, Stop
 from fedplan.core.setting import Setting
 from fedplan.course.live import Live
-from fedplan.flower.conduct import AWAY, LATE, RESTS, SLACK_S
+from fedplan.flower.conduct import AWAY, LATE, RESTS, SLACK_S, Conduct
 from fedplan.flower.rules import RoundRules
 from fedplan.participation import Shuffled, Turns, Weighted, uniform
 from fedplan.participation.grouping import RAREST
@@ -142,6 +142,20 @@ def test_a_round_waits_no_longer_than_its_group_takes(federation):
     assert slowest < 3 < run.rounds[3].seconds <= LATE * slowest + SLACK_S + 1
     assert run.rounds[4].seconds <= 2 * (LATE * slowest + SLACK_S) + 1
     assert run.rounds[5].seconds < 3  # it sits this one out
+
+
+def test_more_steps_make_training_longer_and_not_messages():
+    def answers(client, steps, trained):
+        return Observation(
+            client=client, local_steps=steps, train_seconds=trained, round_trip_seconds=9.0
+        )
+
+    conduct = Conduct()
+    conduct.hear([answers(0, 10, 0.1), answers(0, 50, 0.5)])
+    assert conduct.deadline_s([0], 50, 3600.0) == LATE * 9.0 + SLACK_S
+    assert conduct.deadline_s([0], 1000, 3600.0) == LATE * (8.5 + 20 * 0.5) + SLACK_S
+    conduct.hear([answers(1, 50, None)])  # all of it may be training
+    assert conduct.deadline_s([1], 1000, 3600.0) == LATE * 20 * 9.0 + SLACK_S
 
 
 def test_a_round_that_nobody_answers_counts_and_changes_nothing(federation):

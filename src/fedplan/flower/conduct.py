@@ -32,7 +32,7 @@ class Conduct:
         self._failures: Counter[int] = Counter()  # in a row
         self._late: Counter[int] = Counter()  # of them, those without any answer
         self._sat_out: Counter[int] = Counter()  # since the last of them
-        self._trips: dict[int, deque[tuple[int, float]]] = {}  # local steps and seconds
+        self._recent: dict[int, deque[Observation]] = {}  # of those that answered
         self._answers: Counter[int] = Counter()
 
     def hear(self, observations: Iterable[Observation]) -> None:
@@ -48,9 +48,7 @@ class Conduct:
                 for counted in (self._failures, self._late, self._sat_out):
                     counted[one.client] = 0
                 self._answers[one.client] += 1
-                if one.round_trip_seconds is not None:
-                    trips = self._trips.setdefault(one.client, deque(maxlen=RECENT))
-                    trips.append((one.local_steps, one.round_trip_seconds))
+                self._recent.setdefault(one.client, deque(maxlen=RECENT)).append(one)
 
     def rests(self, client: int) -> bool:
         """Whether a client is to sit out its turn."""
@@ -70,9 +68,9 @@ class Conduct:
 
         One that was never heard of is taken for the slowest of those that were.
         """
-        if not self._trips:
+        if not self._recent:
             return most
-        slowest = max(self._usual_s(client, local_steps) for client in self._trips)
+        slowest = max(self._usual_s(client, local_steps) for client in self._recent)
         patience = [
             (LATE * (self._usual_s(client, local_steps) or slowest) + SLACK_S)
             * min(2.0 ** self._late[client], MOST_PATIENCE)
@@ -83,9 +81,11 @@ class Conduct:
     @property
     def spread(self) -> float:
         """How many times as long as most clients one may take that nothing is known of."""
-        return math.inf if self._trips else SPREAD
+        return math.inf if self._recent else SPREAD
 
     def _usual_s(self, client: int, local_steps: int) -> float:
-        """The longest that a client has lately taken, for so many steps; 0 if it is not known."""
-        trips = self._trips.get(client, ())
-        return max((s * max(1.0, local_steps / steps) for steps, s in trips), default=0.0)
+        """The longest a client has lately taken; more steps make training longer. 0 if unknown."""
+        recent = self._recent.get(client, ())
+        more = max(0.0, local_steps / max((one.local_steps for one in recent), default=1) - 1.0)
+        trips = [(one.round_trip_seconds or 0.0, one.train_seconds) for one in recent]
+        return max((trip + more * (trained or trip) for trip, trained in trips), default=0.0)
