@@ -49,8 +49,8 @@ class Evaluation:
     every : rounds between evaluations; the last round is always evaluated.
     subset : about this many samples, the same in every round, stratified by class; None
         for all.
-    both : if clients take turns, evaluate the last model too every time; otherwise once in a
-        cycle and at the end.
+    both : if clients take turns, evaluate the last model too every time; otherwise in every
+        other cycle and at the end.
 
     From a loss within a tenth of the target on, every round is measured, and on all samples: a run
     only ever ends on the loss of all samples. Where losses jump by more than that from round to
@@ -257,13 +257,14 @@ class Simulator:
         """The round with what the better model of two has, and its loss.
 
         Where clients take turns, the average of the last models is judged in every round, and the
-        last model beside it once in as many rounds as are averaged, or when asked for.
+        last model beside it in every other cycle, so that turns train as fast as uniform sampling,
+        or when asked for.
         """
         weights, averaged = model.average()
         loss, accuracy = self._measure(weights, stop, last=last)
         last_loss = None
-        once = model.trained % averaged < self._evaluation.every
-        if averaged > 1 and (once or both or self._evaluation.both):
+        now = model.trained % (2 * averaged) < self._evaluation.every
+        if averaged > 1 and (now or both or self._evaluation.both):
             last_loss, last_accuracy = self._measure(model.weights, stop, last=last)
             if last_loss < loss:
                 weights, loss, accuracy = model.weights, last_loss, last_accuracy
