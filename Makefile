@@ -20,7 +20,7 @@ test-slow: $(VENV)/.dev  ## Run the checks that need minutes or gigabytes
 	$(BIN)/pytest -q -m slow -o faulthandler_timeout=7200
 
 fuzz: $(VENV)/.dev  ## Try 20,000 hostile inputs of each kind; make test tries 300
-	FEDPLAN_FUZZ=20000 $(BIN)/pytest -n auto -q --hypothesis-show-statistics tests/fuzz
+	FEDPLAN_FUZZ=20000 $(BIN)/pytest -n auto -q --hypothesis-show-statistics tests/fuzz -o faulthandler_timeout=7200
 
 soak: $(VENV)/.dev  ## Two hundred pages for a minute, then a mixed load for FEDPLAN_SOAK minutes (30)
 	$(BIN)/pytest -q -s -m soak -o faulthandler_timeout=0 tests/web/test_soak.py

@@ -11,7 +11,7 @@ import pytest
 from planned import make_plan, problem_of, sensitivity
 
 import fedplan
-from fedplan import Bound, Constraints, Fleet, Pilot
+from fedplan import Bound, Constraints, Fleet, Pilot, figures
 from fedplan.core.records import RoundRecord, RunRecord
 from fedplan.errors import InputError, MissingExtraError
 from fedplan.notebook import Rows
@@ -135,11 +135,11 @@ def test_without_a_library_the_line_to_type_is_said(monkeypatch):
 
 
 PLOTS = {
-    "plan": lambda **kind: fedplan.plot_plan(PLAN, problem_of(FLEET, 0.2), BOUND, **kind),
-    "frontier": lambda **kind: fedplan.plot_frontier(FRONTIER, **kind),
-    "fit": lambda **kind: fedplan.plot_fit(ESTIMATE, PILOTS, 100, **kind),
-    "convergence": lambda **kind: fedplan.plot_convergence([RUN], target_loss=0.6, **kind),
-    "costs": lambda **kind: fedplan.plot_costs({(1, 5): 3.0, (2, 5): 2.0}, **kind),
+    "plan": lambda **kind: figures.plot_plan(PLAN, problem_of(FLEET, 0.2), BOUND, **kind),
+    "frontier": lambda **kind: figures.plot_frontier(FRONTIER, **kind),
+    "fit": lambda **kind: figures.plot_fit(ESTIMATE, PILOTS, 100, **kind),
+    "convergence": lambda **kind: figures.plot_convergence([RUN], target_loss=0.6, **kind),
+    "costs": lambda **kind: figures.plot_costs({(1, 5): 3.0, (2, 5): 2.0}, **kind),
 }
 
 
@@ -156,7 +156,7 @@ def test_every_plot_is_called_the_same_way(name):
 
 
 def test_every_plot_is_exported():
-    exported = {name for name in fedplan.__all__ if name.startswith("plot_")}
+    exported = {name for name in figures.__all__ if name.startswith("plot_")}
     assert exported == {f"plot_{name}" for name in PLOTS}
 
 

@@ -17,8 +17,9 @@ from suite.pricing import Pricing, best_uniform, train_uniform
 from suite.task import Task
 from suite.trainings import Reached, Trainings
 
-from fedplan import Problem, Turns
+from fedplan import Problem
 from fedplan.core.setting import RoundCost, Setting
+from fedplan.participation import Turns
 from fedplan.planning.predict import rounds_of_turns
 from fedplan.planning.turns import choose_groups
 

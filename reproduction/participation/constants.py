@@ -11,8 +11,8 @@ from unittest.mock import patch
 from suite.pricing import Pricing
 from suite.trainings import Trainings
 
-from fedplan import Problem, Turns
-from fedplan.participation import grouping
+from fedplan import Problem
+from fedplan.participation import Turns, grouping
 from fedplan.planning import predict
 from participation.cells import best_turns, turns_at, turns_seeds
 

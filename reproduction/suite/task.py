@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar, Literal
 
-from fedplan import Uniform, uniform
+from fedplan import uniform
 from fedplan.core.setting import Setting
 from fedplan.models import Learner
+from fedplan.participation import Uniform
 from fedplan.simulation import LearningRate
 
 FLEETS = ("normal", "lognormal", "tenth slow", "hospitals")

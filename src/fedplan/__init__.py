@@ -28,15 +28,6 @@ if TYPE_CHECKING:
     from fedplan.core.setting import Setting as Setting
     from fedplan.errors import FedplanError as FedplanError
     from fedplan.errors import InputError as InputError
-    from fedplan.figures.plots import plot_convergence as plot_convergence
-    from fedplan.figures.plots import plot_costs as plot_costs
-    from fedplan.figures.plots import plot_fit as plot_fit
-    from fedplan.figures.plots import plot_frontier as plot_frontier
-    from fedplan.figures.plots import plot_plan as plot_plan
-    from fedplan.participation import Shuffled as Shuffled
-    from fedplan.participation import Turns as Turns
-    from fedplan.participation import Uniform as Uniform
-    from fedplan.participation import Weighted as Weighted
     from fedplan.participation import uniform as uniform
     from fedplan.planning.frontier import compute_frontier as compute_frontier
     from fedplan.planning.planner import make_plan as make_plan
@@ -64,8 +55,7 @@ __getattr__, __dir__, __all__ = lazy_names(
         "core.problem": "Problem",
         "core.setting": "Setting",
         "errors": "FedplanError InputError",
-        "figures.plots": "plot_convergence plot_costs plot_fit plot_frontier plot_plan",
-        "participation": "Shuffled Turns Uniform Weighted uniform",
+        "participation": "uniform",
         "planning.frontier": "compute_frontier",
         "planning.planner": "make_plan",
         "planning.predict": "predict",

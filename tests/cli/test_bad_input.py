@@ -7,21 +7,12 @@ import math
 import numpy as np
 import pytest
 
-from fedplan import (
-    Constraints,
-    Fleet,
-    InputError,
-    Problem,
-    Shuffled,
-    Turns,
-    Uniform,
-    Weighted,
-    make_plan,
-)
+from fedplan import Constraints, Fleet, InputError, Problem, make_plan
 from fedplan.convergence.saturation import Saturation
 from fedplan.core.records import Stop
 from fedplan.core.setting import Setting
 from fedplan.models import Logistic
+from fedplan.participation import Shuffled, Turns, Uniform, Weighted
 from fedplan.planning.predict import price_setting
 from fedplan.simulation import LearningRate, Simulator
 from fedplan.tasks import synthetic

@@ -46,11 +46,12 @@ assert steering.ask().pair == (5, 10) and "halving" in COURSE_NAMES
 """,
     "figures/plots.py": """
 import fedplan
+from fedplan.figures import plot_times
 from fedplan.core.records import RoundRecord, RunRecord
 end = RoundRecord(round=1, loss=2.0, seconds=9.0)
 run = RunRecord(setting=fedplan.uniform(2, 5), seed=0, status="rounds", rounds=(end,))
-assert fedplan.plot_times([run]).layout.title.text == "<b>Time of each run</b>"
-assert fedplan.plot_times([run], backend="matplotlib").axes
+assert plot_times([run]).layout.title.text == "<b>Time of each run</b>"
+assert plot_times([run], backend="matplotlib").axes
 """,
     "core/objective.py": """
 from fedplan import Prices

@@ -18,15 +18,8 @@ from contracts.participation import (
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedplan import (
-    Fleet,
-    InputError,
-    Problem,
-    Shuffled,
-    Turns,
-    Uniform,
-    Weighted,
-)
+from fedplan import Fleet, InputError, Problem
+from fedplan.participation import Shuffled, Turns, Uniform, Weighted
 from fedplan.participation.draws import pick, present
 
 TURNS = [

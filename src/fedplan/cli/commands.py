@@ -51,10 +51,11 @@ class Commands(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """A command, imported when it is asked for."""
-        found = [*entry_points(group=_GROUP, name=cmd_name)]
         if super().get_command(ctx, cmd_name) is not None:
             home = _HOMES.get(cmd_name, f"{cmd_name}:{cmd_name}")
             found = [EntryPoint(cmd_name, f"fedplan.cli.{home}", _GROUP)]
+        else:
+            found = [*entry_points(group=_GROUP, name=cmd_name)]
         if found:
             command: click.Command = found[0].load()
             return command

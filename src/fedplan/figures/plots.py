@@ -38,7 +38,8 @@ def plot_plan(
 
     Pass what `make_plan` was given.
 
-    >>> from fedplan import Bound, Fleet, Objective, Problem, make_plan, plot_plan
+    >>> from fedplan import Bound, Fleet, Objective, Problem, make_plan
+    >>> from fedplan.figures import plot_plan
     >>> fleet = Fleet(step_time_s=[0.1, 0.2, 0.4], comm_time_s=2.0, step_energy_j=0.5)
     >>> bound = Bound(a0=1000.0, b0=1.0, c0=10.0)
     >>> problem = Problem(fleet=fleet, objective=Objective.weighted(0.2))
@@ -52,7 +53,8 @@ def plot_plan(
 def plot_frontier(points: Sequence[FrontierPoint], *, backend: Backend = "plotly") -> Any:
     """Every (K, E) that nothing beats on both time and energy, from `compute_frontier`.
 
-    >>> from fedplan import Bound, Fleet, compute_frontier, plot_frontier
+    >>> from fedplan import Bound, Fleet, compute_frontier
+    >>> from fedplan.figures import plot_frontier
     >>> fleet = Fleet(step_time_s=[0.1, 0.2], comm_time_s=1.0, comm_energy_j=2.0)
     >>> figure = plot_frontier(compute_frontier(fleet, Bound(a0=100.0, b0=1.0, c0=9.0)))
     >>> figure.layout.xaxis.title.text
@@ -70,7 +72,8 @@ def plot_fit(
 ) -> Any:
     """The pilots with the bound that `estimate_bound` fitted to them, and its intervals.
 
-    >>> from fedplan import Pilot, estimate_bound, plot_fit
+    >>> from fedplan import Pilot, estimate_bound
+    >>> from fedplan.figures import plot_fit
     >>> runs = [(3, 30, 40, 70), (20, 20, 60, 98), (20, 45, 40, 66), (3, 70, 30, 62)]
     >>> pilots = [Pilot(clients_per_round=k, local_steps=e, upper_loss=1.5, lower_loss=1.3,
     ...     rounds_to_upper=a, rounds_to_lower=b) for k, e, a, b in runs]
@@ -90,7 +93,7 @@ def plot_convergence(
 ) -> Any:
     """Loss, and accuracy if there is any, over rounds and seconds: one line per (K, E).
 
-    >>> from fedplan import plot_convergence
+    >>> from fedplan.figures import plot_convergence
     >>> from fedplan.core.records import RoundRecord, RunRecord
     >>> from fedplan.participation import uniform
     >>> end = RoundRecord(round=1, loss=2.0, accuracy=None, cohort=(), seconds=9.0, joules=0.0)
@@ -108,7 +111,7 @@ def plot_costs(
 
     costs : infinite if a setting did not reach the target.
 
-    >>> from fedplan import plot_costs
+    >>> from fedplan.figures import plot_costs
     >>> plot_costs({(1, 5): 3.0, (1, 9): 2.0}).layout.title.text
     '<b>Sweep: mean cost against the best</b>'
     """
