@@ -1,6 +1,6 @@
 """`fedplan plan`: who should train when, and for how many local steps."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -16,14 +16,13 @@ from fedplan.cli.options import (
 from fedplan.cli.output import Facts, draw, picked, print_result, who_trains
 from fedplan.cli.question import read_question
 from fedplan.convergence.saturation import Saturation
-from fedplan.core.constraints import TOTALS
 from fedplan.core.plan import Plan
 from fedplan.core.setting import Prediction
 from fedplan.errors import EXIT_INFEASIBLE
 from fedplan.figures import Figure, plan_figure_data, plan_turns_data
 from fedplan.planning.explain import group_table, whole_message
 from fedplan.planning.plans import beside_turns
-from fedplan.planning.sensitivity import WhatIf, sensitivity
+from fedplan.planning.sensitivity import WhatIf
 from fedplan.web.question import Question
 from fedplan.words import Table, amount, in_words, table_of
 
@@ -73,17 +72,10 @@ def plan(output_format: str, plot: str | None, **options: Any) -> None:
     only = "only plans by turns, and uniform ones with a bound, are drawn"
     why_not = only if result.success else "there is no plan to draw"
     draw(plot, lambda: _figure(question, result), otherwise=why_not)
-    document = _as_json(question, result, _what_ifs(question, result))
+    few = question.fleet.count.size <= _MAX_DEVICES_FOR_WHAT_IFS
+    document = _as_json(question, result, question.what_ifs(result) if few else ())
     blocks = _blocks(question, result, document)
     print_result(output_format, document, blocks, code=EXIT_INFEASIBLE)
-
-
-def _what_ifs(question: Question, result: Plan) -> list[WhatIf]:
-    if not result.success or question.problem.fleet.count.size > _MAX_DEVICES_FOR_WHAT_IFS:
-        return []
-    if set(TOTALS) & set(result.binding):
-        return []  # the limit, not the choice, is what would cost
-    return sensitivity(question.problem, question.knowledge, result)
 
 
 def _figure(question: Question, result: Plan) -> Figure | None:
@@ -106,7 +98,7 @@ _PREDICTED = (
 )  # fmt: skip
 
 
-def _as_json(question: Question, result: Plan, what_ifs: list[WhatIf]) -> dict[str, Any]:
+def _as_json(question: Question, result: Plan, what_ifs: Sequence[WhatIf]) -> dict[str, Any]:
     law = {"law": result.participation, "groups": [asdict(group) for group in result.groups]}
     return {
         **picked(result, "success", "status", "method"),

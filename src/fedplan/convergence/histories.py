@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import isotonic_regression
+import scipy  # its parts load when they are used
 
 from fedplan.convergence.saturation import RANGE
 from fedplan.core.fleet import FloatArray
@@ -177,7 +177,7 @@ class _Curve:
         self.rows = np.flatnonzero(np.isfinite(history.losses))
         self.losses = np.empty(0)
         if self.rows.size:
-            fitted = isotonic_regression(history.losses[self.rows], increasing=False)
+            fitted = scipy.optimize.isotonic_regression(history.losses[self.rows], increasing=False)
             self.losses = np.asarray(fitted.x, dtype=np.float64)
         self._at, self._before = np.empty(0, dtype=np.intp), np.empty(0)
 

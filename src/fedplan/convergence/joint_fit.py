@@ -4,8 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from scipy.optimize import brentq, nnls
-from scipy.special import fdtri
+import scipy  # its parts load when they are used
 
 from fedplan.convergence.bound import sampling_variance
 from fedplan.convergence.pilots import Pilot
@@ -46,7 +45,8 @@ class JointFit:
         freedom = PRIOR_WEIGHT + max(0, len(pilots) - parameters)
         variance = (PRIOR_WEIGHT * PRIOR_ERROR**2 + self.misfit) / freedom
         self.relative_error = math.sqrt(variance)
-        self._threshold = self.misfit + variance * float(fdtri(1, freedom, CONFIDENCE))
+        quantile = float(scipy.special.fdtri(1, freedom, CONFIDENCE))
+        self._threshold = self.misfit + variance * quantile
 
     def _weigh(self, scale: FloatArray) -> None:
         self.columns, self.goal = self.design / scale[:, np.newaxis], self.iterations / scale
@@ -105,13 +105,13 @@ class JointFit:
         def excess(value: float) -> float:
             return profile(value)[1] - self._threshold
 
-        low = 0.0 if excess(0.0) <= 0 else float(brentq(excess, 0.0, centre))
+        low = 0.0 if excess(0.0) <= 0 else float(scipy.optimize.brentq(excess, 0.0, centre))
         beyond = max(centre, unit)
         while excess(beyond) <= 0:
             beyond *= 4.0
             if beyond > _OPEN_ENDED * max(centre, unit):
                 return (low, math.inf), [profile(low)[0]]
-        high = float(brentq(excess, centre, beyond))
+        high = float(scipy.optimize.brentq(excess, centre, beyond))
         return (low, high), [profile(low)[0], profile(high)[0]]
 
 
@@ -154,5 +154,5 @@ def _nnls(columns: FloatArray, goal: FloatArray) -> tuple[FloatArray, float]:
     """Non-negative least squares, columns scaled alike; solution and squared misfit."""
     norms = np.linalg.norm(columns, axis=0)
     norms = np.where(norms > 0, norms, 1.0)
-    solution, misfit = nnls(columns / norms, goal)
+    solution, misfit = scipy.optimize.nnls(columns / norms, goal)
     return solution / norms, float(misfit) ** 2

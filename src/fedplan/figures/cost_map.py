@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+import scipy  # its parts load when they are used
 
 from fedplan.convergence.bound import Bound
 from fedplan.core.constraints import Constraints
@@ -168,11 +169,9 @@ def _map(extra: FloatArray, ks: IntArray, es: IntArray, points: int, quantity: s
     The inverse of cost is smooth over the logarithms of K and E, even where cost rises without an
     end, and the splines go through every point.
     """
-    from scipy.interpolate import RectBivariateSpline
-
     log_k, log_e = np.log(ks), np.log(es)
     inverse, levels = 1.0 / (1.0 + extra), _crossed(extra)
-    spline = RectBivariateSpline(
+    spline = scipy.interpolate.RectBivariateSpline(
         log_k, log_e, inverse, kx=min(3, ks.size - 1), ky=min(3, es.size - 1)
     )
     fine_k, fine_e = (np.linspace(axis[0], axis[-1], points) for axis in (log_k, log_e))
@@ -194,15 +193,13 @@ def _steps(values: FloatArray, levels: tuple[float, ...]) -> FloatArray:
     Its contours are evenly spaced, the only ones plotly draws. It has neither kinks nor steep
     parts, which would show as ragged contours.
     """
-    from scipy.interpolate import PchipInterpolator
-
     if not levels:
         return np.full(values.shape, -0.5)
     around = (_BELOW, *LEVELS, _ABOVE)
     low = min(around[around.index(levels[0]) - 1], float(values.min()))
     high = max(around[around.index(levels[-1]) + 1], float(values.max()))
     knots = np.log1p([low, *levels, high])
-    scale = PchipInterpolator(knots, np.arange(knots.size) - 1.0)
+    scale = scipy.interpolate.PchipInterpolator(knots, np.arange(knots.size) - 1.0)
     return np.asarray(scale(np.log1p(values)))
 
 

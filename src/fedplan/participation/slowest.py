@@ -9,6 +9,7 @@ are as fast or faster, and that ratio is (M - K) / M for a single device.
 from collections.abc import Callable, Iterator
 
 import numpy as np
+import scipy  # its parts load when they are used
 from numpy.typing import ArrayLike
 
 from fedplan.core.fleet import Fleet, FloatArray, IntArray, rising_order
@@ -179,9 +180,8 @@ def log_choose_ratio(total: FloatArray, removed: FloatArray, chosen: FloatArray)
 def _stirling_error(y: FloatArray) -> FloatArray:
     """log-gamma(y) less Stirling's leading terms, y >= 1."""
     small = np.minimum(y, 16.0)
-    from scipy.special import gammaln  # slow to import, and a simulation does without
-
-    exact = gammaln(small) - ((small - 0.5) * np.log(small) - small + 0.5 * np.log(2 * np.pi))
+    leading = (small - 0.5) * np.log(small) - small + 0.5 * np.log(2 * np.pi)
+    exact = scipy.special.gammaln(small) - leading
     z = 1.0 / (y * y)
     series = (1 / 12 - z * (1 / 360 - z * (1 / 1260 - z * (1 / 1680 - z / 1188)))) / y
     return np.where(y < 16.0, exact, series)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy  # its parts load when they are used
 
 CONFIDENCE = 0.9
 UNSEEN_FIXED_PART = 0.5  # how far off a cost may be, as a share, where one E alone was seen
@@ -64,15 +65,13 @@ def fit_line(local_steps: Sequence[float], values: Sequence[float]) -> Line | No
     >>> line.fixed, line.slope.value
     (1.0, 2.0)
     """
-    from scipy.stats import theilslopes  # half a second, which `fedplan --help` must not cost
-
     if len(set(local_steps)) < 2:
         return None
     # Sums over ties depend on the order of their terms in the last digit; observations have none.
     points = np.array(sorted(zip(local_steps, values, strict=True)), dtype=np.float64)
     steps, seen = points.T
     with np.errstate(invalid="ignore"):  # where almost all are equal it finds no interval: NaN
-        slope, _, low, high = (float(part) for part in theilslopes(seen, steps, CONFIDENCE))
+        slope, _, low, high = map(float, scipy.stats.theilslopes(seen, steps, CONFIDENCE))
     if not slope > 0:
         return None
     fixed = max(0.0, float(np.median(seen - slope * steps)))
@@ -88,11 +87,9 @@ def median_of(values: Sequence[float]) -> Measured:
     >>> median_of([1.0, 2.0, 9.0])
     Measured(value=2.0, low=1.0, high=9.0)
     """
-    from scipy.stats import quantile_test
-
     value, low, high = float(np.median(values)), min(values), max(values)
     if len(values) >= FEWEST_FOR_INTERVAL:
-        interval = quantile_test(sorted(values)).confidence_interval(CONFIDENCE)
+        interval = scipy.stats.quantile_test(sorted(values)).confidence_interval(CONFIDENCE)
         low = float(interval.low) if math.isfinite(interval.low) else low
         high = float(interval.high) if math.isfinite(interval.high) else high
     return Measured(value=value, low=low, high=high)

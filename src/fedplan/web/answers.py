@@ -1,7 +1,6 @@
 """Answers: from a question to everything the page shows, in one object."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import asdict
 from functools import lru_cache
 from typing import Any
@@ -11,7 +10,6 @@ import numpy as np
 from fedplan.convergence.bound import Bound
 from fedplan.convergence.estimation import Estimate, what_is_known
 from fedplan.convergence.saturation import Saturation
-from fedplan.core.constraints import TOTALS
 from fedplan.core.objective import Objective
 from fedplan.core.plan import Plan
 from fedplan.core.problem import Problem
@@ -23,7 +21,6 @@ from fedplan.participation import uniform
 from fedplan.planning.explain import group_table, how_sure, is_guess, whole_message
 from fedplan.planning.plans import BEST_UNIFORM, TURNS, beside_turns
 from fedplan.planning.predict import predict, price_setting
-from fedplan.planning.sensitivity import WhatIf, sensitivity
 from fedplan.planning.steps import steps_range
 from fedplan.planning.surface import cost_surface, lattice
 from fedplan.web.copies import as_command, as_python, fleet_file
@@ -95,12 +92,9 @@ def doubts(question: Question) -> dict[str, Any]:
         too_large = f"What-ifs by this law are for fleets of up to {MOST_DOUBTED:,} rows."
         return {"sensitivity": [], "turns": too_large}
     plan = question.plan()
-    cases: Sequence[WhatIf] = ()
-    if plan.success and not set(TOTALS) & set(plan.binding):
-        # Where it is held by a limit, that is what would cost, not the choice.
-        cases = sensitivity(question.problem, question.knowledge, plan)
+    cases = ({**asdict(case), "words": f"+{case.regret:.1%}"} for case in question.what_ifs(plan))
     return {
-        "sensitivity": [{**asdict(case), "words": f"+{case.regret:.1%}"} for case in cases],
+        "sensitivity": [*cases],
         "turns": _about_turns(question, plan),
     }
 

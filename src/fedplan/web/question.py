@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, Literal
@@ -11,7 +11,7 @@ from fedplan.convergence.bound import Bound
 from fedplan.convergence.estimation import Estimate, estimate_bound
 from fedplan.convergence.pilots import DESCENT, Pilot
 from fedplan.convergence.saturation import RANGE, ROUNDS, Saturation
-from fedplan.core.constraints import Constraints
+from fedplan.core.constraints import TOTALS, Constraints
 from fedplan.core.fleet import Fleet
 from fedplan.core.objective import Objective, Prices
 from fedplan.core.plan import Method, Plan
@@ -19,6 +19,7 @@ from fedplan.core.problem import Problem
 from fedplan.errors import Collector, InputError
 from fedplan.planning.example import EXAMPLE_BOUND, example_fleet
 from fedplan.planning.planner import make_plan, method_problems
+from fedplan.planning.sensitivity import WhatIf, sensitivity
 from fedplan.planning.steps import steps_range
 from fedplan.prices_and_limits import LIMITS, PRICES
 
@@ -154,6 +155,12 @@ class Question:
             method=self.method,
             regret_quantile=regret_quantile,
         )
+
+    def what_ifs(self, plan: Plan) -> Sequence[WhatIf]:
+        """What the plan would lose if something assumed were not so; it plans ten times over."""
+        if not plan.success or set(TOTALS) & set(plan.binding):
+            return ()  # the limit, not the choice, is what would cost
+        return sensitivity(self.problem, self.knowledge, plan)
 
 
 def make_question(
