@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from contracts.runner import RunnerContract
 from flower.conftest import CLIENTS, make_federation
 from flwr.app import ConfigRecord, MetricRecord
 from flwr.serverapp.strategy import (
@@ -25,6 +26,8 @@ from flwr.serverapp.strategy import (
 from fedplan import FedplanError, InputError
 from fedplan.flower import Planned, PlannedFedAvg
 from fedplan.flower.app import unpack
+from fedplan.flower.wrapped import Wrapped
+from fedplan.simulation import LearningRate
 from fedplan.store import Store
 
 RATE = 0.02
@@ -52,6 +55,14 @@ STRATEGIES = {
     "fixed clipping": private,
     "adaptive clipping": adaptive,
 }
+
+
+class TestContract(RunnerContract):
+    # Noise of differential privacy is drawn anew in every run, so that no two are the same.
+    @pytest.fixture(params=[name for name in STRATEGIES if "clipping" not in name])
+    def runner(self, federation, request):
+        strategy = Wrapped(STRATEGIES[request.param]())
+        return federation.runner(strategy=strategy, learning_rate=LearningRate(initial=RATE))
 
 
 class Killed(BaseException):

@@ -325,11 +325,12 @@ def test_a_device_that_slows_down_comes_into_a_slower_group(federation, tmp_path
     assert 0 in run.rounds[-1].setting.participation.groups[-1]
 
 
-def test_a_node_that_comes_late_joins_a_group(federation, tmp_path, monkeypatch):
+def test_a_node_that_comes_late_joins_a_group(federation, tmp_path, monkeypatch, caplog):
+    caplog.set_level("INFO")
     grid = federation.grid
     late = next(id_ for id_, node in grid.nodes.items() if node.config["partition-id"] == 19)
     node = grid.nodes.pop(late)
-    after_round(federation, monkeypatch, 5, lambda: grid.nodes.update({77: node}))
+    after_round(federation, monkeypatch, 4, lambda: grid.nodes.update({77: node}))
     with pytest.raises(Killed):
         start(federation, tmp_path, kill_at=15)
     strategy, _ = start(federation, tmp_path)
@@ -337,7 +338,8 @@ def test_a_node_that_comes_late_joins_a_group(federation, tmp_path, monkeypatch)
     groups = [record.setting.participation.groups for record in run.rounds[1:]]
     known = [sum(map(len, each)) for each in groups]
     assert known[:5] == [19] * 5 and known[-1] == CLIENTS and sorted(known) == known
-    assert "1 more clients are there" in str(strategy.decisions)
+    assert "New clients have come: 1." in str(strategy.decisions)
+    assert all(decision.why in caplog.text for decision in strategy.decisions)
     assert any(19 in record.cohort for record in run.rounds) and strategy.status == "target"
 
 

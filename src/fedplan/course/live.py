@@ -237,7 +237,7 @@ class LiveOnline(LiveSteering):
         """So many clients are known now; those that are new join a group."""
         if clients > self._clients:
             came, self._clients = clients - self._clients, clients
-            self._learn(f"{came} more clients are there.")
+            self._learn(f"New clients have come: {came}.")
 
     def tell(self, record: RoundRecord) -> None:
         """What came of a round."""

@@ -289,7 +289,7 @@ class ReplyChecks:
 def _metrics(reply: Message) -> MetricRecord:
     if reply.has_error():
         error = reply.error
-        raise Rejected(f"its app failed with error {error.code}: {clean(error.reason or '')}")
+        raise Rejected(f"it failed with error {error.code}: {clean(error.reason or '')}")
     found = list(reply.content.metric_records.values())
     if len(found) != 1:
         raise Rejected(f"it must hold one MetricRecord, but holds {len(found)}")

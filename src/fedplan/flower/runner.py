@@ -267,7 +267,7 @@ class _Training:
             self.ledger.hear(record.observations)
             self.conduct.hear(record.observations)
             self.steering.tell(record)
-        self._told = len(self.steering.decisions) if self.rounds else 0
+        self._told = set(self.steering.decisions) if self.rounds else set()
 
     @property
     def next_round(self) -> int:
@@ -295,9 +295,9 @@ class _Training:
         return self._status
 
     def news(self) -> list[Decision]:
-        """What was settled on since this was last asked."""
-        found = self.steering.decisions[self._told :]
-        self._told += len(found)
+        """What was settled on since this was last asked, and what was changed since."""
+        found = [one for one in self.steering.decisions if one not in self._told]
+        self._told.update(found)
         return found
 
     def ended(self, status: Status, message: str = "") -> RunRecord:
