@@ -59,23 +59,24 @@ def test_the_converted_quickstart_trains_to_its_target(monkeypatch, tmp_path):
 
 def test_the_difference_of_the_converted_quickstart_is_the_one_that_is_shown():
     folder = EXAMPLES / "flower_app_quickstart"
+    plain = folder / "plain"
+    names = sorted(
+        path.relative_to(plain).as_posix()
+        for path in plain.rglob("*")
+        if path.suffix in (".py", ".toml")
+    )
     found = []
-    for name in ("client_app.py", "server_app.py"):
-        before, after = (
-            (folder / part / name).read_text().splitlines()
-            for part in ("plain/quickstart", "quickstart")
-        )
-        found += difflib.unified_diff(
-            before, after, f"plain/quickstart/{name}", f"quickstart/{name}", n=0, lineterm=""
-        )
+    for name in names:
+        before, after = ((part / name).read_text().splitlines() for part in (plain, folder))
+        found += difflib.unified_diff(before, after, f"plain/{name}", name, n=0, lineterm="")
     readme = (folder / "README.md").read_text()
     assert "\n".join(found) in readme
     gone, come = (sum(line[0] == sign and line[1] != sign for line in found) for sign in "-+")
     assert f"{gone} lines go and {come} come" in readme
     how_to = (EXAMPLES.parent / "docs" / "how-to" / "flower.md").read_text()
     assert f"every line that changes: {gone} go and {come} come" in how_to
-    tasks = [(folder / part / "task.py").read_text() for part in ("plain/quickstart", "quickstart")]
-    assert tasks[0] == tasks[1]
+    own = [folder / "pyproject.toml", *(folder / "quickstart").glob("*.py")]
+    assert sorted(path.relative_to(folder).as_posix() for path in own) == names
 
 
 def test_every_image_is_on_one_node(monkeypatch):

@@ -1,1 +1,1 @@
-"""A small network in PyTorch, planned by fedplan."""
+"""A small network in PyTorch, in the shape of Flower's quickstart."""
