@@ -16,7 +16,8 @@ from fedplan.simulation import Simulator
 from fedplan.simulation.reports import Reporter
 from fedplan.tasks import synthetic
 
-LEARNER = Logistic(synthetic(1, 1, num_clients=5), batch_size=10**6)  # whole gradients
+DATA = synthetic(1, 1, num_clients=5, sizes=(200, 80, 100, 300, 150))
+LEARNER = Logistic(DATA, batch_size=300)  # whole gradients
 COHORT = np.array([0, 2, 3])
 
 
