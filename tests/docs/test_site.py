@@ -33,7 +33,9 @@ class Addresses(HTMLParser):
 
 
 def build(folder):
-    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-c", "docs", "."]
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-c", "docs"]
+    # Without the list of names beside every page of the reference, which takes a third of the time.
+    command += ["-D", "toc_object_entries=0", "."]
     run = subprocess.run([*command, folder], cwd=ROOT, capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
 

@@ -38,22 +38,25 @@ LOGGED = re.compile(
 )
 
 
-def begin(words, path, **options):
+def begin(words, path):
     return start(
         [sys.executable, "-m", "fedplan.cli", *words, "--store", f"sqlite:///{path}"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        **options,
     )
 
 
-def finish(words, path, **options):
-    """Let it end; exit code and its document, and what it logged."""
-    process = begin(words, path, **options)
-    out, err = process.communicate()
-    assert process.returncode in (0, 1), err
-    return (process.returncode, json.loads(out)), err
+@pytest.fixture
+def finish(fedplan):
+    """Run it to its end, in this process; exit code and its document, and what it logged."""
+
+    def run(words, path):
+        result = fedplan(*words, "--store", f"sqlite:///{path}")
+        assert result.code in (0, 1), result.err
+        return (result.code, result.json), result.err
+
+    return run
 
 
 def logged(what, err):
@@ -125,16 +128,28 @@ def undisturbed(tmp_path_factory):
         if words not in known:
             path = tmp_path_factory.mktemp("whole") / "runs.db"
             began = time.monotonic()
-            answer, err = finish(words, path)
+            process = begin(words, path)
+            out, err = process.communicate()
             took_s = time.monotonic() - began
+            assert process.returncode in (0, 1), err
             rounds = {match[2]: int(match[6]) for match in logged("stored", err)}
             assert len(rounds) == len(logged("training", err)) >= len(finished_runs(path)) > 0
             known[words] = Whole(
-                answer=answer, num_runs=len(finished_runs(path)), took_s=took_s, rounds=rounds
+                answer=(process.returncode, json.loads(out)),
+                num_runs=len(finished_runs(path)),
+                took_s=took_s,
+                rounds=rounds,
             )
         return known[words]
 
     return result
+
+
+def wait_for_a_run(path):
+    """Until one is in the store."""
+    give_up_at = time.monotonic() + 60
+    while not finished_runs(path) and time.monotonic() < give_up_at:
+        time.sleep(0.02)
 
 
 def drawn(kills):
@@ -143,7 +158,7 @@ def drawn(kills):
     return [draw.uniform(0.3, 1.0) for _ in range(kills)]
 
 
-def interrupt_again_and_again(words, path, moments, undisturbed):
+def interrupt_again_and_again(words, path, moments, undisturbed, finish):
     whole = undisturbed(words)
     before, errs = [], []
     for moment in moments:
@@ -168,9 +183,11 @@ def interrupt_again_and_again(words, path, moments, undisturbed):
     return len(before[len(moments)])
 
 
-def test_a_sweep_killed_at_any_moment_goes_on_where_it_was(tmp_path, undisturbed):
+def test_a_sweep_killed_at_any_moment_goes_on_where_it_was(tmp_path, undisturbed, finish):
     ended = [
-        interrupt_again_and_again(SWEEP, tmp_path / f"{kills}.db", drawn(kills), undisturbed)
+        interrupt_again_and_again(
+            SWEEP, tmp_path / f"{kills}.db", drawn(kills), undisturbed, finish
+        )
         for kills in (5, 4)
     ]
     assert any(ended)
@@ -184,27 +201,25 @@ def test_a_sweep_killed_at_any_moment_goes_on_where_it_was(tmp_path, undisturbed
         ("turns", "groups=2,4"),
     ],
 )
-def test_a_sweep_by_any_law_is_the_same_after_a_kill(tmp_path, law, grid):
+def test_a_sweep_by_any_law_is_the_same_after_a_kill(tmp_path, finish, law, grid):
     words = [f"participation={law}", grid, *SWEEP[3:]]
     words = (*SWEEP[:2], *words, "dropout=0.1")
-    began = time.monotonic()
     whole, _ = finish(words, tmp_path / "whole.db")
-    took_s = time.monotonic() - began
     path = tmp_path / "killed.db"
     process = begin(words, path)
-    time.sleep(0.8 * took_s)
+    wait_for_a_run(path)
     process.send_signal(signal.SIGKILL)
     process.communicate()
     before = finished_runs(path)
     answer, _ = finish(words, path)
-    assert answer == whole and before <= finished_runs(path)
+    assert before and answer == whole and before <= finished_runs(path)
     assert len(finished_runs(path)) == len(finished_runs(tmp_path / "whole.db")) == 8
     check_integrity(path)
 
 
 @pytest.mark.parametrize("words", [RUN, PAPER_RUN], ids=["online", "paper"])
-def test_a_run_killed_at_any_moment_goes_on_where_it_was(tmp_path, undisturbed, words):
-    interrupt_again_and_again(words, tmp_path / "runs.db", drawn(2), undisturbed)
+def test_a_run_killed_at_any_moment_goes_on_where_it_was(tmp_path, undisturbed, finish, words):
+    interrupt_again_and_again(words, tmp_path / "runs.db", drawn(2), undisturbed, finish)
 
 
 def test_a_run_that_is_suspended_and_resumed_comes_to_the_same(tmp_path, undisturbed):
@@ -234,13 +249,13 @@ def test_two_runs_of_the_same_study_at_once_come_to_the_same(tmp_path, undisturb
 
 @pytest.mark.slow
 @pytest.mark.parametrize("words", [SWEEP, RUN, PAPER_RUN], ids=["sweep", "run", "paper"])
-def test_kills_at_thirty_moments_change_nothing(tmp_path, undisturbed, words):
+def test_kills_at_thirty_moments_change_nothing(tmp_path, undisturbed, finish, words):
     """All along the command, from its first import to its last line: three kills of each store."""
     draw = random.Random(30)
     moments = [(place + draw.random()) / 30 for place in range(30)]
     for place in range(10):
         path = tmp_path / f"{place}.db"
-        interrupt_again_and_again(words, path, moments[place::10], undisturbed)
+        interrupt_again_and_again(words, path, moments[place::10], undisturbed, finish)
 
 
 @pytest.mark.slow
@@ -258,12 +273,10 @@ def test_one_of_two_runs_at_once_is_killed_and_the_other_comes_to_the_same(tmp_p
         check_integrity(path)
 
 
-def test_an_interrupt_leaves_a_whole_store_and_the_sweep_goes_on(tmp_path, undisturbed):
+def test_an_interrupt_leaves_a_whole_store_and_the_sweep_goes_on(tmp_path, undisturbed, finish):
     path = tmp_path / "runs.db"
     process = begin(SWEEP, path)
-    give_up_at = time.monotonic() + 60
-    while not finished_runs(path) and time.monotonic() < give_up_at:
-        time.sleep(0.02)
+    wait_for_a_run(path)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate()
     assert (process.returncode, out) == (130, "")
@@ -309,7 +322,9 @@ main()
 """
 
 
-def test_a_disk_that_fills_up_ends_it_clearly_and_it_goes_on_with_more(tmp_path, undisturbed):
+def test_a_disk_that_fills_up_ends_it_clearly_and_it_goes_on_with_more(
+    tmp_path, undisturbed, finish
+):
     path = tmp_path / "runs.db"
     words = [*SWEEP, "--store", f"sqlite:///{path}"]
     done = subprocess.run([sys.executable, "-c", FULL_DISK, *words], capture_output=True, text=True)
