@@ -118,7 +118,10 @@ def _steps_rise(source: str, what: str, grid: TrainedGrid, objective: Objective)
         statement=f"For any K, the E of least {what} rises as communication costs more.",
         verdict=_verdict(verdicts),
         numbers=f"communication times {factors}: "
-        + "; ".join(f"K={k}: E={', '.join(map(str, steps))}" for k, steps in best.items()),
+        + "; ".join(
+            f"K={k}: E={', '.join(map(str, steps))}" if any(steps) else f"K={k}: never arrives"
+            for k, steps in best.items()
+        ),
     )
 
 

@@ -6,7 +6,9 @@ its plans, (20, 143), (100, 29) and (100, 30), and end well before and well afte
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from itertools import product
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,7 +17,6 @@ class Design:
 
     clients_per_round, local_steps : K and E of the grid that is trained to the target.
     shown_clients, shown_steps : the K of the curves with different E, and the other way round.
-    everyone_only_shown : K = N is tried at `shown_steps` alone, where training it takes hours.
     energy_weights : at which plans are made and priced; 0 alone where the paper has no other.
     overrides : of the study, before those of the user.
     published_ratio : the paper's A0/B0, which makes its plan where its pilots take hours.
@@ -28,19 +29,12 @@ class Design:
     shown_steps: int
     energy_weights: tuple[float, ...]
     overrides: tuple[str, ...] = ()
-    everyone_only_shown: bool = False
     published_ratio: float | None = None
 
     def settings(self, num_clients: int) -> list[tuple[int, int]]:
         """Every (K, E), the longest runs first, so that they are not left for the end."""
         many = [k for k in self.clients_per_round if k <= num_clients] or [num_clients]
-        found = [
-            (k, e)
-            for e in self.local_steps
-            for k in many
-            if not self.everyone_only_shown or k < num_clients or e == self.shown_steps
-        ]
-        return sorted(found, key=lambda setting: setting[0] * setting[1], reverse=True)
+        return sorted(product(many, self.local_steps), key=math.prod, reverse=True)
 
 
 DESIGNS = {
@@ -59,7 +53,6 @@ DESIGNS = {
         shown_clients=20,
         shown_steps=29,  # the paper's plan, from the ratio that it has published
         energy_weights=(0.0,),
-        everyone_only_shown=True,
         published_ratio=3_140.0,
     ),
     "setup3": Design(

@@ -18,7 +18,7 @@ def page_text(made: Reproduction, *, command: str, pictures: Sequence[str]) -> s
     prepared = made.prepared
     seeds = len(prepared.seeds)
     parts = [
-        f"# {prepared.setup} of the paper, measured",
+        f"# Setup {prepared.setup.removeprefix('setup')}, measured",
         f"`{command}`",
         f"Seeds: {seeds} (the paper: 50). Took {made.took_s:,.0f} s, not counting runs that the "
         "store already had.",
@@ -149,11 +149,11 @@ def _weight_summary(priced: Sequence[Priced]) -> list[str]:
         line = f"Over {len(own)} energy weights {name} " if len(own) > 1 else f"{name} "
         line = line[0].upper() + line[1:]
         if len(own) == len(errors) == 1:
-            line += f"cost {errors[0]:+.1%} against the best of the grid"
+            line += f"cost {_apart(errors[0])} than the best of the grid"
         elif errors:
             line += (
-                f"cost {statistics.fmean(errors):+.1%} on average and {max(errors):+.1%} at worst "
-                "against the best of the grid"
+                f"cost {_apart(statistics.fmean(errors))} than the best of the grid on average, "
+                f"and {_apart(max(errors))} at worst"
             )
         else:
             line += "never reach the target with every seed"
@@ -162,6 +162,10 @@ def _weight_summary(priced: Sequence[Priced]) -> list[str]:
         says = "; the paper says 4.85% and 10.23%." if len(own) > 1 and method == PAPER else "."
         lines.append(line + says)
     return lines
+
+
+def _apart(error: float) -> str:
+    return f"{abs(error):.1%} {'more' if error > 0 else 'less'}"
 
 
 def rounds_of(made: Reproduction) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
