@@ -41,6 +41,17 @@ def test_one_flat_half_gives_no_target_up():
     assert forecast_of(losses, target=0.01 * losses[-1]).is_far_beyond(400)
 
 
+def test_a_target_within_the_scatter_of_the_losses_may_be_met_by_luck():
+    flat = [1.0 + 0.02 * (-1) ** r for r in range(40)]  # from 0.98 to 1.02
+    assert forecast_of(flat, target=0.981).is_in_the_scatter(50)
+    assert not forecast_of(flat, target=0.95).is_in_the_scatter(50)
+    falls = [3 * r**-0.3 for r in range(1, 41)]  # exactly as the line has it
+    assert forecast_of(falls, target=3 * 79**-0.3).is_in_the_scatter(80)
+    assert not forecast_of(falls, target=3 * 81**-0.3).is_in_the_scatter(80)
+    assert not forecast_of([1.0, 2.0], target=0.5).is_in_the_scatter(50)
+    assert not forecast_of(flat, target=0.0).is_in_the_scatter(50)
+
+
 def test_the_interval_narrows_as_the_target_comes_near():
     losses = [3 - 0.5 * math.log(r) for r in range(1, 81)]
     widths = []

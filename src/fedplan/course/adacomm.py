@@ -7,9 +7,9 @@ Local-Update SGD" (2019). With F0 and eta0 the loss and the rate at the start,
 
 and half as many as before where the loss has not fallen enough to make tau smaller.
 
-What differs from the paper: it looks every ten rounds instead of every 60 seconds, for seconds
-here are those of any devices. Stalling is judged by the loss alone, with the rate left out, for
-otherwise rates that fall in every round would look like a stall.
+What differs from the paper: it looks every ten rounds instead of every 60 seconds, since seconds
+here depend on the devices. Stalling is judged by the loss alone, without the rate: otherwise rates
+that fall in every round would look like a stall.
 """
 
 from __future__ import annotations

@@ -1,18 +1,18 @@
 """Adaptive tau: local steps chosen by client drift, within a budget.
 
 Wang et al., "Adaptive Federated Learning in Resource Constrained Edge Computing Systems" (2019).
-Clients tell how quickly their loss and its gradient change, rho and beta, and how far their
+Clients report how quickly their loss and its gradient change, rho and beta, and how far their
 gradients are from everyone's, delta. With a local step that costs c and an aggregation that costs b
-of a budget B, T = (B - c - b) tau / (c tau + b) steps are possible, and tau makes
+of a budget B, T = (B - c - b) tau / (c tau + b) steps are possible, and tau minimises
 
     (1 + sqrt(1 + 4 T^2 phi rho eta h / tau)) / (2 T eta phi) + rho h,
     h = delta / beta ((eta beta + 1)^tau - 1) - eta delta tau
 
-least among 1 .. 10 tau_before, at most 100.
+among 1 .. 10 tau_before, at most 100.
 
 What differs from the paper: c and b are costs by the objective, of all clients, so that energy can
-count (a budget may be of anything). Training goes on to the target where the budget is spent; the
-budget only sets tau. Gradients are of one batch, which the client takes anyway in its first step;
+count (a budget may be of anything). Training goes on when the budget is spent, as that only sets
+tau. Gradients are of one batch, which the client takes anyway in its first step;
 a second one and two losses are extra work, which the paper does not charge either.
 """
 
@@ -79,13 +79,13 @@ class AdaptiveTauSteering(Turning):
         self._samples = course.problem.fleet.per_device(course.problem.fleet.samples)
 
     def tell(self, record: RoundRecord) -> None:
-        """A round: its clients' rho, beta and delta, by their samples, give the next tau."""
+        """Report a round; its clients' rho, beta and delta, by their samples, give the next tau."""
         reports, rate = record.reports, self._course.problem.learning_rate
         if reports is None or rate is None or not record.cohort:
             return
         held = self._samples[list(record.cohort)]
         shares, norms = held / held.sum(), reports.update_norms
-        moved = np.where(norms > 0, norms, np.inf)  # who did not move, knows nothing
+        moved = np.where(norms > 0, norms, np.inf)  # who did not move counts as 0
         rho = float(shares @ (np.abs(reports.losses_after - reports.losses) / moved))
         beta = float(shares @ (reports.gradient_changes / moved))
         delta = float(shares @ reports.gradient_spreads)
@@ -101,7 +101,7 @@ class AdaptiveTauSteering(Turning):
     def bounds(
         self, tau: FloatArray, rho: float, beta: float, delta: float, rate: float
     ) -> FloatArray:
-        """What is to be least, for each tau; infinite where numbers overflow."""
+        """The expression to minimise, for each tau; infinite where numbers overflow."""
         step, aggregation = self._course.costs
         budget = self._course.budget
         if budget is None:

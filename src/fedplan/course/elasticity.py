@@ -1,10 +1,9 @@
 """Elasticity: how much further more local steps would get, from the rounds of a training.
 
-With D the sum of the updates of some rounds and H the sum of what they were half-way,
-ln(|D| / |H|) / ln 2 says how the way grows with local steps: 1 where twice the steps go twice as
-far, 0 where they gain nothing. Where rounds fall as 1 + saturation / E, that is
-saturation / (saturation + E). It must be the length of a sum: what single clients do half-way says
-about 1/2 whatever the task, for most of it is undone by others.
+With D the sum of the updates of some rounds and H the sum of what they were half-way, the
+elasticity is ln(|D| / |H|) / ln 2: 1 if twice the steps go twice as far, 0 if they gain nothing.
+Where rounds fall as 1 + saturation / E, it is saturation / (saturation + E). Only sums tell: for
+single clients it is about 1/2 whatever the task, since others undo most of what they do.
 """
 
 import math
@@ -40,16 +39,16 @@ class Window:
 
     def __init__(self) -> None:
         self._signals: deque[tuple[Signal, int]] = deque()
-        self._fewest = 1  # rounds that tell anything
+        self._fewest = 1  # rounds without which nothing is known
 
     def __len__(self) -> int:
         return len(self._signals)
 
     def add(self, signal: Signal, local_steps: int, most: int) -> None:
-        """One more round; of more than `most` the oldest are let go.
+        """Add a round, and drop the oldest of more than `most`.
 
-        Twice as many, and no fewer, where rounds tell of all their steps, or of half of them, by
-        turns: other groups have other data, so each has to have made both.
+        Where each round tells either of all its steps or of half of them, exactly twice as many
+        are needed: groups have different data, so each has to have made both.
         """
         is_both = bool(signal.whole.any() and signal.halfway.any())
         self._fewest = 1 if is_both else 2 * most
@@ -57,12 +56,12 @@ class Window:
         self.keep(most if is_both else 2 * most)
 
     def keep(self, most: int) -> None:
-        """Let the oldest go, of more than so many."""
+        """Drop the oldest of more than `most`."""
         while len(self._signals) > most:
             self._signals.popleft()
 
     def saturation(self) -> float | None:
-        """What these rounds show, at the middle of their local steps in ratio; None if nothing."""
+        """The saturation, at the geometric mean of the local steps; None if nothing is known."""
         wholes = [signal.whole for signal, _ in self._signals if signal.whole.any()]
         halves = [signal.halfway for signal, _ in self._signals if signal.halfway.any()]
         if not wholes or not halves or len(self._signals) < self._fewest:

@@ -44,12 +44,12 @@ class FedTune(Published):
 
     @property
     def usual_clients(self) -> int:
-        """As many as the paper has, however many there are."""
+        """The paper's number, whatever the number of clients."""
         return START_CLIENTS
 
     @cached_property
     def weights(self) -> FloatArray:
-        """The preferences: what each load is of a round's bill, where none are given."""
+        """The preferences; by default the part of each load in a round's bill."""
         if self.preferences is not None:
             return np.array(self.preferences)
         fleet, objective = self.problem.fleet, self.problem.objective
@@ -89,7 +89,7 @@ class FedTuneSteering(Turning):
         self._for_clients, self._for_steps = np.full(4, UNKNOWN), np.full(4, UNKNOWN)
 
     def tell(self, record: RoundRecord) -> None:
-        """A round; after a gain in accuracy K and E move, but for the first gain."""
+        """Report a round; after each gain in accuracy but the first, K and E move."""
         if not record.round:
             self._accuracy = record.accuracy or 0.0
             return
@@ -125,7 +125,7 @@ class FedTuneSteering(Turning):
         )
 
     def _learn(self, multipliers: FloatArray, good: tuple[int, int], worse: bool) -> None:
-        """Measure those that the last move was good for, and punish the others if it was bad."""
+        """Measure the loads that the last move was good for; raise the others if it was bad."""
         for load in range(4):
             if load in good:
                 before = abs(self._last.loads[load] - self._before.loads[load])

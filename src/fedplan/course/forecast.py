@@ -1,11 +1,11 @@
 """Forecast: how many rounds a training will take, from its losses so far.
 
-Losses of the last two thirds of the rounds, taken to go on falling by the same share in each round,
-say how many times as many rounds the target is at. They fall more slowly later on, so that the
-truth is further when the target is far: how much further was counted, and makes the interval.
+The losses of the last two thirds of the rounds are taken to go on falling by the same share in each
+round. In truth they fall more slowly later on, so a far target is further than that: how much
+further was counted on real trainings, which gives the expected round and its interval.
 
-Whether a target is out of reach is asked of learning-rate time (the sum of the rates so far),
-which knows of a rate that dies out.
+Whether a target is out of reach is decided in learning-rate time (the sum of the rates so far),
+which takes account of a rate that dies out.
 """
 
 import math
@@ -17,17 +17,16 @@ from numpy.typing import NDArray
 
 Values = NDArray[np.float64]
 
-# Ln of the rounds in all over those so far, as a multiple of the root of what the losses say: in
-# the middle, and between which two it is in nine of ten cases. Counted on 384 trainings of twelve
-# tasks of the suite, at five moments each.
+# ln(rounds in all / rounds so far), as a multiple of the root of what the losses say it is: median
+# and 90% interval. Counted on 384 trainings of twelve tasks of the suite, at five moments each.
 _EXPECTED, _LOW, _HIGH = 1.47, 0.66, 2.8
 _MOST = 100.0  # times the rounds so far that losses can say
-# Times p / (1 + p), where p is ln of the time left by a line in ln time: the upper end of an
-# interval for nine of ten, counted at 441 moments of 96 trainings of the suite's development half.
+# With p the `way_left`, this times p / (1 + p) is the upper end of its 90% interval, counted at 441
+# moments of 96 trainings of the suite's development half.
 _LATEST = 5.0
-# Times the way that a limit leaves, in ln time, that a power law must say before a target is given
-# up. Counted on 416 questions to 104 trainings of thirteen tasks of the suite: of targets 10% above
-# what was reached in time 0.2% are given up, and all of those that are a third of it or lower.
+# A target is given up if, by a power law, it is more than this many times as far, in ln time, as a
+# limit allows. Counted on 416 questions to 104 trainings of thirteen tasks of the suite: of targets
+# 10% above what was reached in time 0.2% are given up, and all that are a third of it or lower.
 _FAR = 3.0
 _FEWEST = 4  # losses that a line is drawn through: with fewer it says nothing
 _STANDSTILL = 1e-6  # time that grows by less than this share has come to an end
@@ -38,7 +37,7 @@ _FURTHEST = 100_000  # rounds that are looked ahead
 class Arrival:
     """When the target is expected to be reached, in rounds from the first on.
 
-    The upper end is infinite if losses do not fall, or the rate decays before.
+    The upper end is infinite if losses do not fall, or the rate dies out before.
     """
 
     rounds: float
@@ -68,10 +67,7 @@ class Forecast:
         self._losses.append(math.nan if loss is None else loss)
 
     def way_left(self) -> float | None:
-        """Ln of how many times the time so far the target is at; infinite where losses rise.
-
-        None while there are too few losses.
-        """
+        """ln(time to the target / time so far); inf where losses rise, None while they are few."""
         line = self._line_in_time()
         if line is None:
             return None
@@ -87,6 +83,16 @@ class Forecast:
             return None
         ahead = math.log(self._time_of(round_) / self._now)
         return math.exp(line[0] + min(line[1], 0.0) * ahead)
+
+    def is_in_the_scatter(self, round_: int) -> bool:
+        """Whether a loss as far below the line as one has been would be at the target by then."""
+        line, rounds = self._line_in_time(of=np.log), len(self._losses)
+        expected = self.loss_at(round_)
+        if line is None or expected is None or self._target <= 0:
+            return False
+        times = np.log(self._clock[rounds // 2 + 1 : rounds + 1] / self._now)
+        lucky = np.nanmin(np.log(self._losses[rounds // 2 :]) - line[0] - line[1] * times)
+        return math.log(expected) + float(lucky) <= math.log(self._target)
 
     def arrival(self) -> Arrival | None:
         """When the target is expected to be reached; None while unknown."""
@@ -130,8 +136,8 @@ class Forecast:
     def is_far_beyond(self, round_: int) -> bool:
         """Whether losses that keep falling as a power of time would still be far too high by then.
 
-        No floor is the most hopeful shape of a loss that falls more and more slowly, and the more
-        hopeful line is taken of two: through all rounds, and through the later half.
+        A power law without a floor is the most hopeful shape of a loss, and of two such lines,
+        through all rounds and through the later half, the more hopeful level and slope are used.
         """
         rounds = len(self._losses)
         if rounds >= round_ or self._target <= 0:
@@ -148,7 +154,7 @@ class Forecast:
         """The loss now, and how it changes with ln time, over the later half of the rounds.
 
         first : the rounds before it are left out, instead of the first half.
-        of : what is made of losses first.
+        of : applied to the losses first.
         """
         rounds = len(self._losses)
         first = rounds // 2 if first is None else first
@@ -172,7 +178,7 @@ class Forecast:
 
 
 def _line(x: Values, y: Values, weight: Values) -> tuple[float, float] | None:
-    """Level at 0 and slope of the line through what is known; None where that is too little."""
+    """Level at 0 and slope of the line through the finite values; None if they are too few."""
     known = np.isfinite(y)
     if known.sum() < _FEWEST:
         return None

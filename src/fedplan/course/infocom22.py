@@ -119,4 +119,4 @@ class Infocom22Steering(Turning):
         if not known.any() or not (mean := float(norms[known].mean())) > 0:
             return
         setting = self._course.drawn(np.where(known, norms, mean))
-        self.turn_to(setting, record.round + 1, "The norms of gradients are other ones.")
+        self.turn_to(setting, record.round + 1, "The norms of gradients have changed.")

@@ -1,7 +1,7 @@
 """Live: any course on real devices, whose costs are measured round by round.
 
-Everything follows from the records of the rounds: told of them again, a new steering decides as the
-one before it did.
+Everything follows from the records of the rounds: a new steering that is told the same records
+makes the same decisions.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from fedplan.participation.grouping import RAREST, Grouper, Grouping
 from fedplan.profiling.observed import Ledger
 
 FIRST_STEPS = 10  # where nothing is known of the devices
-DRIFT = 0.1  # groups that cost more than the best by this share are made anew
-# Costs of a step and of a round that have moved apart by this factor: the best local steps go with
-# the root of it, and a factor of two costs at most 6%.
+DRIFT = 0.1  # groups that cost this share more than the best are made again
+# The factor by which the ratio of the costs of a round and of a step may change: the best local
+# steps go with its root, and a factor of two costs at most 6%.
 APART = 2.0
-PATIENCE = 2  # cycles that are waited for clients that do not show what they cost
-_STAGES = 2  # numbers of local steps that tell a step from the rest of a round
+PATIENCE = 2  # cycles to wait for clients that do not show what they cost
+_STAGES = 2  # numbers of local steps it takes to tell a step from the rest of a round
 _FIRST = "The first rounds measure what the devices cost."
 _LONGER = "Twice the steps tell what a step costs, and what a round does."
 _KNOWN = "The devices' costs are known now: groups and local steps for them."
 
 
 def alike(clients: int) -> Fleet:
-    """`count` identical devices, for when nothing is known."""
+    """Identical devices, for when nothing is known."""
     return Fleet(step_time_s=[0.1] * clients, comm_time_s=1.0, step_energy_j=0.1, comm_energy_j=1.0)
 
 
@@ -50,8 +50,8 @@ class Live:
     problem : with the devices as measured earlier; all `alike` if they were not.
     guessed : nothing is known of the devices. Rounds then come with a usual number of local steps
         until every client has been seen, and with twice as many until every client has been seen
-        again; by then it is known what a step takes and what a round does, and the course is made
-        for that. They train all the while.
+        again; by then the costs of a step and of a round are known, and the course is made for
+        them. These rounds train, too.
     about : what else distinguishes it from other courses of its name.
     """
 
@@ -80,7 +80,7 @@ class Live:
     def first(self) -> Online:
         """The online course that groups the first rounds.
 
-        Each client has to be seen twice, which takes least time where as many as may train at once.
+        If devices are guessed, it counts time alone: each client is to be seen twice soon.
         """
         quickly = self.problem
         if self.guessed:
@@ -140,11 +140,11 @@ class LiveSteering:
         return self._steering.ask()
 
     def meet(self, clients: int) -> None:
-        """So many clients are known now."""
+        """Note that so many clients are known now."""
         self._clients = max(self._clients, clients)
 
     def tell(self, record: RoundRecord) -> None:
-        """What came of a round."""
+        """Report a completed round."""
         law = record.setting.participation if record.setting else None
         if isinstance(law, Turns):  # as many as were known when the round was made
             self.meet(1 + max(client for group in law.groups for client in group))
@@ -161,7 +161,7 @@ class LiveSteering:
                 self._settle(self._priced())
 
     def _all_seen(self) -> bool:
-        """Whether all clients have shown what the local steps of now cost, or were waited for."""
+        """Whether all clients have shown what rounds cost now, or were waited for long enough."""
         wanted = _STAGES + 1 - self._stage
         seen = [self._ledger.steps_seen(client) for client in range(self._clients)]
         late = self._round - self._learnt >= PATIENCE * self.ask().participation.cycle
@@ -172,7 +172,7 @@ class LiveSteering:
         raise NotImplementedError
 
     def _settle(self, problem: Problem) -> None:
-        """Go on with what the devices of this problem cost, which is known now."""
+        """Go on with this problem, whose devices have known costs."""
         raise NotImplementedError
 
     def _priced(self) -> Problem:
@@ -194,7 +194,7 @@ class Deferred(LiveSteering):
         self._last: RoundRecord | None = None
 
     def tell(self, record: RoundRecord) -> None:
-        """What came of a round."""
+        """Report a completed round."""
         self._last = record
         super().tell(record)
         if not self._stage:
@@ -210,7 +210,7 @@ class Deferred(LiveSteering):
             self._refused = course
             return
         steering = course.begin()
-        if self._last is not None:  # what is there when it begins
+        if self._last is not None:  # the loss it begins with
             steering.tell(replace(self._last, round=0))
         self._heard = len(steering.decisions)
         self._turn_to(steering, _KNOWN)
@@ -234,13 +234,13 @@ class LiveOnline(LiveSteering):
         self._has_signal = False
 
     def meet(self, clients: int) -> None:
-        """So many clients are known now; those that are new join a group."""
+        """Note that so many clients are known now; new ones join a group."""
         if clients > self._clients:
             came, self._clients = clients - self._clients, clients
             self._learn(f"New clients have come: {came}.")
 
     def tell(self, record: RoundRecord) -> None:
-        """What came of a round."""
+        """Report a completed round."""
         self._has_signal |= record.signal is not None
         begun = bool(record.round) and not self._stage
         super().tell(record)
@@ -288,6 +288,6 @@ class LiveOnline(LiveSteering):
 
 
 def _ratio(grouping: Grouping | None) -> float:
-    """What a round costs, in steps; 0 where one of the two costs nothing."""
+    """The cost of a round over that of a step; 0 if a step costs nothing."""
     per_step, per_round = (0.0, 0.0) if grouping is None else grouping.line()
     return per_round / per_step if per_step else 0.0

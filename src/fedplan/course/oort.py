@@ -100,7 +100,7 @@ class OortSteering(Turning):
             self._percentile = max(PERCENTILE_STEP, self._percentile - PERCENTILE_STEP)
 
     def _slowness(self) -> FloatArray:
-        """What each client's score is multiplied by: 1 of those that are quick enough."""
+        """What each client's score is multiplied by: 1 for those that are quick enough."""
         place = int(self._times.size * self._percentile / 100.0)
         preferred = np.sort(self._times)[min(place, self._times.size - 1)]
         if self._percentile >= 100.0:
@@ -108,7 +108,7 @@ class OortSteering(Turning):
         return np.asarray(np.minimum(preferred / self._times, 1.0) ** PENALTY)
 
     def scores(self, round_: int) -> FloatArray:
-        """Of every client that was tried, in this round; NaN of the others."""
+        """The score in this round of every client that was tried; NaN for the others."""
         worth = self._worth
         tried = np.sort(worth[np.isfinite(worth)])
         if not tried.size:

@@ -11,7 +11,7 @@ from fedplan.core.records import RoundRecord, Stop
 from fedplan.core.setting import RoundCost
 
 GRACE = 1.1  # times a limit that may be spent: a training about to arrive is not cut off
-# Of what is spent: the rate of an objective that makes it dearer, and its limit in words.
+# For each total: the rate of an objective that makes it dearer, and its limit in words.
 _RATES = {"time_s": "per_second", "energy_j": "per_joule"}
 _WORDS = {
     "time_s": ("deadline of {:g} s", "has passed"),
@@ -40,7 +40,7 @@ class Pressure:
         self.learn_costs()
 
     def spend(self, record: RoundRecord, foretold: Callable[[], RoundCost]) -> None:
-        """What a round has used up; what it was to is asked for where there are limits."""
+        """Add what a round has used; its expected cost is asked for only if there are limits."""
         used = {"time_s": record.seconds, "energy_j": record.joules}
         for total, amount in used.items():
             self._spent[total] += amount
@@ -49,16 +49,16 @@ class Pressure:
             self._foretold[total] += getattr(foretold(), total)
 
     def learn_costs(self) -> None:
-        """Forget how far off the costs of rounds were: they are other ones from now on."""
+        """Forget how far off expected costs were: they are other ones from now on."""
         self._taken, self._foretold = (dict.fromkeys(_RATES, 0.0) for _ in range(2))
 
     def _really(self, total: str, foretold: float) -> float:
-        """What is foretold, by how far off that has been: devices may be guessed, or missing."""
+        """An expected amount, corrected by how far off others were: devices may be guessed."""
         before = self._foretold[total]
         return foretold * (self._taken[total] / before) if before else foretold
 
     def rises(self, rounds: float, round_: int, cost: RoundCost) -> bool:
-        """Whether a limit would be exceeded by so many rounds; its price has risen then."""
+        """Whether so many rounds would exceed a limit; its price is raised then."""
         left = rounds - round_
         paid = float(self.objective.of_round(cost.time_s, cost.energy_j, cost.clients))
         risen = False
@@ -74,7 +74,7 @@ class Pressure:
         return risen
 
     def exceeded(self, coming: Callable[[], RoundCost]) -> str | None:
-        """Which limit the next round would exceed by more than a tenth, in words."""
+        """The limit, in words, that the next round would exceed by more than a tenth."""
         for total, limit in _limited(self._limits):
             spent, (name, ended) = self._spent[total], _WORDS[total]
             if spent + self._really(total, getattr(coming(), total)) > GRACE * limit:
@@ -87,10 +87,10 @@ class Pressure:
     def beyond(
         self, rounds: float, round_: int, cost: RoundCost, least: Callable[[Objective], float]
     ) -> str | None:
-        """Which limit even so few rounds exceed by more than a tenth, whatever is done, in words.
+        """The limit, in words, that even so few rounds must exceed by more than a tenth.
 
-        least : what the rest takes where nothing but this counts. It is asked for where the rest
-            as it is would exceed a limit.
+        least : the least that the rest can cost by an objective; asked for only if the rest would
+            exceed a limit as things are.
         """
         for total, limit in _limited(self._limits):
             spent, most = self._spent[total], GRACE * limit
@@ -103,7 +103,7 @@ class Pressure:
         return None
 
     def last_round(self, round_: int, cost: RoundCost) -> int | None:
-        """The round by which a limit or the stop ends the training; None where nothing does."""
+        """The round by which a limit or the stop ends the training; None if nothing does."""
         rounds = self._ends.max_rounds
         last = math.inf if rounds is None else rounds
         for total, limit in _limited(self._ends):

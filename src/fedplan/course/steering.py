@@ -2,17 +2,17 @@
 
 Local steps. With saturation s and the costs of a step and of a round, (1 + s / E)(c_m + c_p E) is
 least at E = sqrt(s c_m / c_p). Where the rate falls, saturation grows as the rate shrinks, so s
-counts by the rate of now over the mean rate of the rounds to come. While the last model has no new
-best, steps do not rise, and then become fewer; what rounds said before its best is forgotten.
+is multiplied by the rate now over the mean rate of the rounds to come. While the last model has no
+new best, steps do not rise, and later become fewer; what rounds said before its best is forgotten.
 
-Shares. A client with far more data than others makes slow what all could learn, so at first none
-counts for more than a few average ones. Where that gets no further, everyone counts by its data.
+Shares. A client with far more data than others slows down what all learn, so at first none counts
+for more than a few average ones. Where that gets no further, everyone counts by its data.
 
-Groups. Where no model has been better than the best so far for two cycles, updates of single groups
-undo each other: half as many groups, of twice the clients, swing half as far. And where the target
-is near, more groups than the rounds to it at most can use are merged.
+Groups. If no model has been better than the best so far for two cycles, updates of single groups
+undo each other, and half as many groups, of twice the clients, swing half as far. When the target
+is near, groups are merged if the rounds left are too few for so many.
 
-Limits. Where a total is expected to be exceeded, what it limits becomes dearer until it is not.
+Limits. If a total is expected to exceed its limit, what is limited becomes dearer until it is not.
 """
 
 import math
@@ -84,7 +84,7 @@ class OnlineSteering:
         return self._setting
 
     def tell(self, record: RoundRecord) -> None:
-        """What came of a round."""
+        """Report a completed round."""
         if record.loss is not None and record.loss < self._best[0]:
             self._best = (record.loss, record.round)
         if not record.round:
@@ -112,9 +112,9 @@ class OnlineSteering:
         groups: int | None = None,
         local_steps: int | None = None,
     ) -> None:
-        """Go on with what the devices have turned out to cost; groups are made anew.
+        """Go on with the measured costs of the devices; groups are made again.
 
-        groups, local_steps : to go on with, where those so far were chosen for other costs.
+        groups, local_steps : to go on with, if those so far were chosen for other costs.
         """
         before = self._setting
         self._problem = replace(self._problem, fleet=fleet)
@@ -136,7 +136,7 @@ class OnlineSteering:
         return len(self._grouping.visits)
 
     def _coming(self, round_: int) -> RoundCost:
-        """What this round takes by the devices, and by the group whose turn it is."""
+        """The expected cost of this round, for the group whose turn it is."""
         law, steps = self._setting.participation, self._setting.local_steps
         if isinstance(law, Turns):
             law = Turns(groups=(law.groups[law.turn(round_)],), visits=(1,))
@@ -146,14 +146,14 @@ class OnlineSteering:
     def _patience(self) -> int:
         """Rounds without progress that are taken for bad luck: two cycles.
 
-        A cycle's average has only models since a change after one cycle, and gets better in the
-        next.
+        After a change it takes one cycle until the average has only new models, and another until
+        it gets better.
         """
         return 2 * self._groups
 
     @property
     def _stalled(self) -> int:
-        """Rounds since the last model was at its best, of those that are not long ago."""
+        """Rounds since the last model was at its best; what is long ago does not count."""
         recent = self._singles[-max(self._patience, 2 * self._stall + 1) :]
         return len(recent) - 1 - int(np.argmin(recent))
 
@@ -163,7 +163,7 @@ class OnlineSteering:
         return max(FEW, self._pause)
 
     def _is_open(self, round_: int) -> bool:
-        """Whether losses so far tell little: while they stand still, larger groups come next."""
+        """Whether losses say little yet: they stand still, and larger groups come next."""
         return self._groups > 1 and round_ - self._best[1] >= self._stall
 
     def _rate(self, round_: int) -> float:
@@ -179,7 +179,7 @@ class OnlineSteering:
         self._consider_limits(round_, last, cost)
         if last is None or self._forecast.within_reach(last):
             self._hope = round_
-            # What dearer rounds do has to show before they become dearer still.
+            # A higher price must have shown its effect before it rises again.
             shown = round_ - self._pressed >= max(self._patience, self._pressed / 2)
             if arrival and shown and self._pressure.rises(arrival.rounds, round_, cost):
                 self._pressed = round_
@@ -230,11 +230,11 @@ class OnlineSteering:
         return min(max(wanted, low), high)
 
     def _held_back(self, wanted: float, stalled: int) -> float:
-        """What the signal says, or less where the loss has had no new best for so many rounds.
+        """The wanted steps, or fewer if the loss has had no new best for `stalled` rounds.
 
-        Steps that are too many make groups undo each other's work, which the loss shows before the
-        signal of a whole cycle does. They do not rise then; after twice as long they halve,
-        and halve once more at most.
+        Too many steps make groups undo each other's work, which the loss shows earlier than the
+        signal. Steps do not rise then; after twice as long they halve, down to a quarter of
+        `wanted`.
         """
         now = self._setting.local_steps
         if stalled >= 2 * self._stall:
@@ -250,7 +250,7 @@ class OnlineSteering:
         self._setting = replace(self._setting, local_steps=int(steps))
 
     def _make_quieter(self, round_: int) -> None:
-        """Everyone's data at its full weight where it was not, and half as many groups then."""
+        """Give everyone's data its full weight, or halve the groups where it has that already."""
         law = self._setting.participation
         if isinstance(law, Turns) and law.heaviest is not None and self._problem.fleet.has_samples:
             self._heaviest, self._regrouped = None, round_
@@ -260,12 +260,12 @@ class OnlineSteering:
 
     @property
     def _priced(self) -> Problem:
-        """The question as it stands: what limits make of prices, and shares make of data."""
+        """The problem with the prices that limits have raised, and the largest shares cut."""
         priced = replace(self._problem, objective=self._pressure.objective)
         return priced if self._heaviest is None else priced.evened(self._heaviest)
 
     def _finish(self, round_: int, rounds: float) -> None:
-        """Fewer groups where a training that ends after so many rounds has no time for these."""
+        """Merge groups if a training that ends after so many rounds has no time for them."""
         number = len(choose_groups(self._priced, self._setting.local_steps, rounds).visits)
         if number < self._groups:
             self._regroup(number, round_, "The target is near: more clients train at once.")
@@ -291,15 +291,15 @@ class OnlineSteering:
         """Give up where two looks in a row say that a limit on time or energy cannot be kept.
 
         Not even if no more rounds are needed than at the low end of the interval, by whatever
-        setting costs least.
+        setting costs least; and not if one lucky round would do.
         """
         arrival, before, self._lost = self._forecast.arrival(), self._lost, False
         if last is None or arrival is None or arrival.low <= round_ or self._is_open(round_):
             return
         least = partial(self._least, arrival.low - round_)
         lost = self._pressure.beyond(arrival.low, round_, cost, least)
-        self._lost = lost is not None
-        if before and lost is not None and round_ >= self._patience:
+        self._lost = lost is not None and not self._forecast.is_in_the_scatter(last)
+        if before and self._lost and round_ >= self._patience:
             expected = self._forecast.loss_at(last) or self._best[0]
             self.hopeless = (
                 f"The {lost} cannot be kept: the target loss takes {arrival.low:,.0f} rounds at "
@@ -307,7 +307,7 @@ class OnlineSteering:
             )
 
     def _least(self, left: float, objective: Objective) -> float:
-        """What so many rounds of now come to with the groups and steps for nothing but this."""
+        """The least that the rest can cost by this objective, if it takes `left` rounds now."""
         steps, shown = self._setting.local_steps, self._window.saturation()
         usual = Saturation().saturation if shown is None else shown
         saturation = min(max(usual, RANGE[0] / DOUBT), RANGE[1] * DOUBT)
@@ -319,10 +319,10 @@ class OnlineSteering:
     def _consider_giving_up(self, round_: int, last: int | None) -> None:
         """Give up where the limits end the training before the target, whatever is done.
 
-        After a tenth of the rounds and two whole cycles where the target is far beyond them, or no
-        loss was below the first. Otherwise only where all clients together do not get there either,
-        and then a verdict needs time: half as many rounds again as there were when there was hope
-        last, and for a loss that does not fall twice as many as to its best.
+        After a tenth of the rounds and two whole cycles, if the target is far beyond the limits or
+        no loss was below the first. Later only once all clients train together: if the target was
+        out of reach for half as many rounds as came before, or the loss has had no new best for as
+        many rounds as it took to its best.
         """
         since = round_ - max(self._hope, self._regrouped)
         all_train = self._groups == 1
