@@ -11,8 +11,8 @@ from pathlib import Path
 
 from fedplan.errors import InputError, InputProblem
 
-# A draft names the machine and the process that write it, so that what a killed one has left can be
-# told from what another is writing right now.
+# A draft is named after its machine and process, so that leftovers of killed processes can be told
+# from files that are being written.
 _DRAFT = re.compile(r"\.fedplan-([0-9a-f]{8})-(\d+)-[0-9a-f]{16}\.tmp")
 
 
@@ -63,7 +63,7 @@ def _remove_leftovers(folder: Path) -> None:
 
 def _is_running(pid: int) -> bool:
     if os.name != "posix":
-        return True  # elsewhere nobody can be asked without being disturbed
+        return True  # on Windows, signal 0 would be Ctrl-C
     try:
         os.kill(pid, 0)
     except ProcessLookupError:

@@ -16,7 +16,7 @@ from fedplan.errors import InputError, InputProblem
 
 MOST_PROBLEMS = 50
 _BLOCK = 1 << 22  # characters read at a time: memory stays small whatever the size of the file
-_FORMULA = ("=", "+", "-", "@", "\t")  # what a spreadsheet takes for the beginning of one
+_FORMULA = ("=", "+", "-", "@", "\t")  # what begins a formula in a spreadsheet
 _LONGEST_LINE = 100_000  # below the csv module's limit on a field, which therefore never fires
 
 Part = TypeVar("Part")
@@ -150,7 +150,7 @@ def _header_problems(
     for name in unknown:
         close = difflib.get_close_matches(name.lower(), absent, 1)
         if not close and len(absent) == len(known):
-            continue  # no header at all, as the missing columns have said
+            continue  # no header at all, as the missing columns say
         remedy = f"Did you mean {close[0]}?" if close else f"Remove it; known: {', '.join(known)}."
         message = f"is not a column of a {kind} file. {remedy}"
         yield InputProblem(column=reprlib.repr(name)[1:-1] or "(no name)", message=message)

@@ -18,8 +18,8 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 EXIT_INFEASIBLE = 3
-# What may be measured, priced or asked for, beside 0: products and quotients of five such numbers,
-# and squares of those of two, stay finite and above 0.
+# The range of amounts other than 0: products and quotients of five of them, and squares of those of
+# two, stay finite and above 0.
 SMALLEST, LARGEST = 1e-40, 1e40
 
 
@@ -95,7 +95,7 @@ def require(rules: Mapping[str, bool], **values: object) -> None:
 
 
 def amount_problems(*, or_zero: bool = False, **values: float) -> list[str]:
-    """Problems of numbers given by users; `or_zero` names those that may be 0.
+    """Problems of numbers given by users; `or_zero` says that they may be 0.
 
     >>> amount_problems(target_gap=5e-324, ratio=-1.0)
     ['`1e-40 <= target_gap <= 1e+40` must hold, but got target_gap=5e-324.',

@@ -1,4 +1,4 @@
-"""The CSV files of users: fleet.csv and pilots.csv, read whole or not at all."""
+"""The CSV files of users: fleets, pilots and runs, read whole or not at all."""
 
 import csv
 import math
@@ -102,7 +102,7 @@ def read_histories(paths: Sequence[str | os.PathLike[str]]) -> list[History]:
         rows += collector.attempt(partial(_read_runs, path)) or []
     given = [run["learning_rate"] for run in rows if "learning_rate" in run]
     if given and len(given) < len(rows):
-        collector.add("learning_rate must stand in every file of runs, or in none. Add it.")
+        collector.add("learning_rate must be in every file of runs, or in none. Add it.")
     collector.finish()
     usual = 1.0
     if given:
@@ -150,7 +150,7 @@ def _read_runs(path: str | os.PathLike[str]) -> list[dict[str, FloatArray]]:
 def _runs_part(
     lines: dict[str, list[tuple[int, dict[str, float]]]], cells: Cells, at: list[int]
 ) -> tuple[int, list[InputProblem]]:
-    """Sort the rows of a block by their runs: how many, and what is wrong with each cell."""
+    """Add the rows of a block to their runs; how many, and what is wrong with each cell."""
     names = cells.pop("run", [""] * len(at))
     problems = []
     for place, (line, run) in enumerate(zip(at, names, strict=True)):
@@ -166,7 +166,7 @@ def _runs_part(
 
 
 def _wanted_of_run(name: str, value: float, *, blank: bool, begins: bool) -> str:
-    """What a cell of a run must be, where it is not; before the first round only losses count."""
+    """What a cell of a run must be, if it is not; before the first round only losses count."""
     if name == "loss":
         fits = blank or abs(value) <= LARGEST
         wanted = f"a number of at most {LARGEST:g}, or empty where nobody measured it"
@@ -233,7 +233,7 @@ def _fleet_part(cells: Cells, at: list[int]) -> tuple[_FleetPart, list[InputProb
 
 
 def _plain_fleet_part(names: list[str], lines: list[str]) -> _FleetPart | None:
-    """Parse lines without quotes the fast way; None where anything at all looks wrong."""
+    """Parse lines without quotes the fast way; None if anything at all looks wrong."""
     if {line.count(",") for line in lines} != {len(names) - 1}:
         return None
     numeric = [name for name in names if name != "device"]
@@ -273,7 +273,7 @@ def _pilots_part(
 
 def _pilot_value(name: str, cell: str) -> Any:
     value = number(cell)
-    if not math.isfinite(value):  # Pilot refuses the cell as it stands, and so names it
+    if not math.isfinite(value):  # Pilot refuses the cell, and names it
         return None if name == "seed" and not cell else cell
     if name in ("clients_per_round", "local_steps", "seed") and value.is_integer():
         return int(cell) if cell.isdigit() else int(value)  # a long seed keeps all its digits

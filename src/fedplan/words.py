@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 SECONDS_PER_HOUR = 3600.0
 JOULES_PER_KWH = 3.6e6
-_DIGITS = 12  # of a fingerprint: as many as tell it from others
+_DIGITS = 12  # of a fingerprint: enough to identify it
 
 
 class Unit(NamedTuple):
@@ -117,7 +117,7 @@ def whole(value: float | None) -> str:
 
 
 def _endless(value: float) -> str:
-    """What is said of no number, where nothing was measured, and of one without an end."""
+    """The text for NaN (nothing was measured) and for infinity; empty for any other number."""
     return "-" if math.isnan(value) else "never" if math.isinf(value) else ""
 
 
@@ -228,7 +228,7 @@ def short(fingerprint: str) -> str:
 
 
 def local_time(created: str) -> str:
-    """A stored moment, by the clock on the wall."""
+    """A stored time, as local time."""
     return datetime.fromisoformat(created).astimezone().strftime("%Y-%m-%d %H:%M")
 
 
@@ -289,7 +289,7 @@ class Table:
     left : headings of the columns that a terminal aligns to the left.
     whole : headings of columns whose cells stay on one line there.
     note : about rows that are left out.
-    plain : whether a page has no need to scroll it, for it is never wider than the page.
+    plain : whether it is never wider than a page, which then need not scroll it.
     """
 
     head: Sequence[str]

@@ -100,8 +100,8 @@ def test_all_problems_of_a_folder_are_listed(tmp_path):
     ("arrays", "said"),
     [
         ({"x": X, "y": Y[:5], "client": CLIENT}, "x 6, y 5, client 6"),
-        ({"x": X, "y": Y, "client": CLIENT + 0.5}, "one integer or one text a sample"),
-        ({"x": X, "y": Y, "client": 3}, "one integer or one text a sample"),
+        ({"x": X, "y": Y, "client": CLIENT + 0.5}, "one integer or one text per sample"),
+        ({"x": X, "y": Y, "client": 3}, "one integer or one text per sample"),
         ({"x": X.astype(str), "y": Y, "client": CLIENT}, "must be real numbers"),
         ({"x": X[:0], "y": Y[:0], "client": CLIENT[:0]}, "at least one number"),
         ({"x": X, "y": -Y, "client": CLIENT}, "mine.npz, column y: must be 0 to"),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import click
 
-WHEN_STOPPED = "fedplan.when_stopped"  # where a context keeps what to say of an interruption
+WHEN_STOPPED = "fedplan.when_stopped"  # key of a context's message of an interruption
 
 
 def main() -> None:
@@ -21,19 +21,19 @@ def main() -> None:
 
 
 class _Stopped(KeyboardInterrupt):
-    """A signal on its way to `_run`; unlike its parent it can be referred to weakly."""
+    """Raised by a signal and caught by `_run`; unlike its parent, it can be weakly referenced."""
 
 
 class _Signals:
     """SIGTERM ends a command as Ctrl-C does: at any moment, and once.
 
-    Python drops what is raised in finalizers and callbacks of weak references, which imports and
-    compilers call all the time, and C code may drop it, too. What was dropped is freed, so a timer
-    looks whether the exception still lives, and raises the next one if not. While it lives, further
-    signals leave alone what cleans up on its way.
+    Python drops exceptions raised in finalizers and in callbacks of weak references, which imports
+    and compilers call all the time, and C code may drop them, too. A dropped exception is freed, so
+    a timer checks whether it still exists, and raises another one if not. While it exists, further
+    signals are ignored, so that they do not interrupt cleaning up.
     """
 
-    LOOKS_EVERY_S = 0.05  # soon for a person, rare for a machine
+    LOOKS_EVERY_S = 0.05
 
     def __init__(self) -> None:
         self._usual: dict[int, Any] = {}
@@ -45,7 +45,7 @@ class _Signals:
         return self._raised is not None
 
     def listen(self) -> None:
-        """From here on a signal raises, unless whoever started this wants something else of it."""
+        """From here on a signal raises, unless it is ignored or handled already."""
         if threading.current_thread() is not threading.main_thread():
             return
         for each, handler in (
@@ -57,7 +57,7 @@ class _Signals:
                 signal.signal(each, self._raise)
 
     def end(self) -> None:
-        """From here on nothing is raised; once one was heard, no signal is listened to."""
+        """From here on nothing is raised; if a signal was heard, later ones are ignored."""
         for each, handler in self._usual.items():
             signal.signal(each, signal.SIG_IGN if self.heard else handler)
         if self.heard and hasattr(signal, "setitimer"):
@@ -78,13 +78,13 @@ class _Signals:
     def _look_again(self) -> None:
         report = sys.unraisablehook
         sys.unraisablehook = lambda what: None if what.exc_type is _Stopped else report(what)
-        if hasattr(signal, "setitimer"):  # not so on Windows
+        if hasattr(signal, "setitimer"):  # Windows has none
             signal.signal(signal.SIGALRM, self._raise)
             signal.setitimer(signal.ITIMER_REAL, self.LOOKS_EVERY_S, self.LOOKS_EVERY_S)
 
 
 def _run() -> int:
-    """Run a command: its exit code, whatever happens, and whoever stops it when."""
+    """Run a command and return its exit code, also if it is interrupted."""
     signals = _Signals()
     contexts: list[click.Context] = []
     try:
@@ -99,13 +99,13 @@ def _run() -> int:
         said = contexts[0].meta if contexts else {}
         _say(said.get(WHEN_STOPPED, "Stopped."))
         if threading.active_count() > 1:
-            os._exit(130)  # a simulated round cannot be interrupted, and nobody waits for it
+            os._exit(130)  # without waiting for a simulated round, which cannot be interrupted
         return 130
     return code
 
 
 def _command(contexts: list[click.Context]) -> int:
-    """Run a command: its exit code. What it needs is imported where Ctrl-C is expected already."""
+    """Run a command and return its exit code. Imports are inside, where Ctrl-C is handled."""
     try:
         if not _has_streams():
             return 1
@@ -116,7 +116,7 @@ def _command(contexts: list[click.Context]) -> int:
         from fedplan.errors import FedplanError
 
         try:
-            # Not cli.main(), which ends a closed pipe with 1 by itself.
+            # Not cli.main(), which would itself exit with 1 when a pipe is closed.
             with cli.make_context("fedplan", sys.argv[1:]) as context:
                 contexts.append(context)
                 cli.invoke(context)
@@ -146,7 +146,7 @@ def _command(contexts: list[click.Context]) -> int:
 
 
 def _has_streams() -> bool:
-    """Whether results can be printed; what an encoding lacks is replaced, not an error."""
+    """Whether results can be printed; characters that the encoding lacks are replaced."""
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w")  # noqa: SIM115, PTH123  # for the rest of the process
     if sys.stdout is None:

@@ -42,7 +42,7 @@ _REPRODUCE = (
 class Commands(click.Group):
     """fedplan's own commands, and those that other packages have in `fedplan.commands`.
 
-    Of its own only the beginnings of their help are there before they are asked for.
+    Its own are imported when they are run; until then they are only a name and a help text.
     """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -80,7 +80,7 @@ class Commands(click.Group):
 )
 @click.version_option(__version__, "-V", "--version", prog_name="fedplan")
 def cli() -> None:
-    """Find how many clients per round (K) and local steps (E) train at the lowest cost.
+    """Decide who trains when, and for how many local steps, at the lowest cost.
 
     \b
     Start here:

@@ -17,7 +17,7 @@ from fedplan.planning.planner import make_plan
 from fedplan.tables import read_histories
 from fedplan.words import Table, amount
 
-_STEPS = (1, 2, 5, 10, 20, 50, 100, 200, 500)  # whose rounds are told
+_STEPS = (1, 2, 5, 10, 20, 50, 100, 200, 500)  # rows of the table of rounds
 
 
 @click.command()

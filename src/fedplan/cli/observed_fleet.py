@@ -14,11 +14,11 @@ from fedplan.tables import write_fleet
 from fedplan.words import Table, small
 
 _PARTS = {"step_time_s": "s", "comm_time_s": "s", "step_energy_j": "J", "comm_energy_j": "J"}
-_MOST_SHOWN = 10  # observations that were not believed
+_MOST_SHOWN = 10  # rejected observations
 
 
 def show_fleet(url: str, study: str | None, output: str | None, output_format: str) -> None:
-    """Print what the devices cost, and write their fleet.csv; of the latest study without one."""
+    """Print what the devices of a study (by default the latest) cost, and write their fleet.csv."""
     check_file(output, (".csv",))
     with open_stored(url) as store:
         name, devices = _find(store, url, study)

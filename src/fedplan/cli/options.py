@@ -23,7 +23,7 @@ def stack(*options: Callable[[Command], Command]) -> Callable[[Command], Command
 
 
 class _LawOption(click.Option):
-    """An option that takes the name of a law, and whose help has those that there are."""
+    """An option that takes the name of a law; its help lists all laws."""
 
     def make_metavar(self, *_: object, **__: object) -> str:
         from fedplan.participation import LAWS

@@ -29,12 +29,12 @@ def print_json(value: Mapping[str, Any]) -> None:
     click.echo(to_json(value, indent=2))
 
 
-# Control characters, which a terminal obeys: names of files and devices may hold any.
+# Control characters, which names of files and devices may contain and a terminal would obey.
 _WRITTEN_OUT = {code: f"\\x{code:02x}" for code in (*range(9), *range(11, 32), *range(127, 160))}
 
 
 def picked(result: Any, *names: str) -> dict[str, Any]:
-    """These attributes of a result, for a document; None of each where there is no result."""
+    """These attributes of a result, by name; each is None without a result."""
     return {name: result and getattr(result, name) for name in names}
 
 
@@ -59,7 +59,7 @@ def fail(error: FedplanError | click.ClickException) -> int:
 
 
 def note_kept(store_url: str) -> None:
-    """From here on, an interrupted command has runs that are kept, and can go on."""
+    """From here on, an interrupted command says that its runs are kept."""
     kept = f"Runs that had ended are kept in {store_url}: the same command resumes from there."
     click.get_current_context().meta[WHEN_STOPPED] = f"Stopped. {kept}"
 
@@ -73,7 +73,7 @@ def _wants_json() -> bool:
 def check_file(path: str | None, suffixes: Sequence[str] = (".png", ".svg", ".html")) -> None:
     """Refuse a file that cannot be written, or has none of these endings, before any work is done.
 
-    Those of a figure are the default.
+    The default endings are those of figures.
     """
     if path is not None:
         check_target(path, suffixes)
@@ -84,13 +84,13 @@ def draw(
 ) -> None:
     """Draw into the file, if one was asked for; say so once the command has printed its result.
 
-    Not without a figure, nor unless `when`; `otherwise` says why.
+    otherwise : why nothing is drawn if `when` is false or there is no figure.
     """
     if path is None:
         return
     from fedplan.figures import save_figure
 
-    words = f"Not drawn: {path}, for {otherwise}."
+    words = f"Not drawn: {path}, because {otherwise}."
     if when and (data := figure()) is not None:
         save_figure(data, path)
         words = f"Drawn: {path}"
@@ -144,7 +144,7 @@ def print_result(
 
 
 def print_blocks(blocks: Iterable[Block]) -> None:
-    """Print one block after the other; an empty line is before each but the first."""
+    """Print the blocks, with an empty line between two."""
     out = console()
     for place, block in enumerate(blocks):
         if place:
@@ -192,6 +192,6 @@ def who_trains(
 
 
 def study_in_words(experiment: Experiment) -> str:
-    """A study, by its name, what is learnt and by which model."""
+    """A study's name, data and model."""
     study = experiment.study
     return f"{study.name}: {experiment.data_name}, {study.task.model}"

@@ -26,7 +26,7 @@ from fedplan.planning.sensitivity import WhatIf
 from fedplan.web.question import Question
 from fedplan.words import Table, amount, in_words, table_of
 
-# What-ifs re-plan about ten times; past this many devices that would be felt.
+# What-ifs re-plan about ten times; past this many devices that takes too long.
 _MAX_DEVICES_FOR_WHAT_IFS = 10_000
 _BREAKS = " (breaks a constraint)"
 
@@ -156,7 +156,7 @@ def _blocks(
             "energy": "energy_j",
             "cost": "cost_ratio",
         },
-        title=f"What other settings would pay{question.of_what}",
+        title=f"What other settings would cost{question.of_what}",
     )
     if document["sensitivity"]:
         best = {"best K": "clients_per_round"} if not result.groups else {}

@@ -36,7 +36,7 @@ from fedplan.words import small
 _OWN_ADDRESS = "127.0.0.1:8765"
 _WITH_LISTEN = ("listen", "allow_network", "output_format", "quiet")
 _WITH_FLEET_FROM = ("fleet_from", "study", "output", "output_format", "quiet")
-# Where the time of an exchange comes from, and what is said of it beside its number.
+# By option: the source of an exchange's time, and the words beside its number.
 _SOURCES = {
     "server": ("measured", ""),
     "comm_time_s": ("stated", " as stated"),
@@ -178,7 +178,7 @@ class _Request(NamedTuple):
 
 
 def _read(name: str, overrides: tuple[str, ...], options: dict[str, Any]) -> _Request:
-    """Every problem of the request at once."""
+    """Read and check the options; all problems are raised at once."""
     device = options["device"] if options["device"] is not None else socket.gethostname()
     output, where, idle = options["output"], options["server"], options["idle_watts"]
     collector, server = Collector(), None
@@ -220,7 +220,7 @@ def _exchange_problems(sources: list[str], options: dict[str, Any]) -> Iterator[
 def _is_given(name: str) -> bool:
     context = click.get_current_context()
     named = context.get_parameter_source(name) == ParameterSource.COMMANDLINE
-    return named and context.params[name] != ()  # of no words, click 8.2.0 says the same
+    return named and context.params[name] != ()  # click 8.2.0 says COMMANDLINE even of no words
 
 
 def _refuse_others(allowed: Collection[str], what: str) -> None:

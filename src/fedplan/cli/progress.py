@@ -37,7 +37,7 @@ def notice(text: str, *, quiet: bool) -> Iterator[None]:
 
 
 class _Lines(logging.Handler):
-    """Standard error as it is when a line comes: a bar makes room for it."""
+    """Writes to what is standard error at that moment: a progress bar replaces it."""
 
     def emit(self, record: logging.LogRecord) -> None:
         click.echo(self.format(record), err=True)
@@ -70,7 +70,7 @@ def _bar(*columns: str, quiet: bool) -> Iterator[Progress | None]:
         yield bar
 
 
-Count = Callable[[int, int], None]  # told how many are done, of how many
+Count = Callable[[int, int], None]  # (done, total)
 
 
 @contextmanager
@@ -83,7 +83,7 @@ def _count_bar(*columns: str, quiet: bool) -> Iterator[Count | None]:
 
         def count(done: int, total: int) -> None:
             if bar.tasks[task].total is None:
-                # What was there at first says nothing of how long the rest takes.
+                # What was done before must not count towards the speed.
                 bar.reset(task, completed=done, total=total)
             bar.update(task, completed=done, total=total)
 
@@ -91,12 +91,12 @@ def _count_bar(*columns: str, quiet: bool) -> Iterator[Count | None]:
 
 
 def byte_bar(title: str, *, quiet: bool) -> AbstractContextManager[Count | None]:
-    """A bar over bytes; None where there are no bars."""
+    """A bar over bytes; None if there are no bars."""
     return _count_bar(title, "Bar", "Download", "TimeRemaining", quiet=quiet)
 
 
 def job_bar(*, quiet: bool) -> AbstractContextManager[Count | None]:
-    """A bar over runs; None where there are no bars."""
+    """A bar over runs; None if there are no bars."""
     return _count_bar("runs", "MofNComplete", "Bar", "TimeRemaining", " left", quiet=quiet)
 
 
@@ -120,9 +120,9 @@ def progress_text(step: str, job: Job, record: RoundRecord, place: str = "") -> 
 def step_bar(
     *, quiet: bool, rounds: int | None = None
 ) -> Iterator[Callable[[str, Job, RoundRecord], None] | None]:
-    """What a study is at: its step, round and loss, and its setting now; None without bars.
+    """A bar with a study's step, round, loss and setting; None if there are no bars.
 
-    rounds : of all runs together at most, where it is shown how many of them are done.
+    rounds : the most that all runs together can take; if given, the bar shows how many are done.
     """
     with _bar("Spinner", "{task.description}", "TimeElapsed", quiet=quiet) as bar:
         if bar is None:
@@ -130,7 +130,7 @@ def step_bar(
             return
         task = bar.add_task("", total=None)
         shown_at = 0.0
-        done: dict[int, int] = {}  # rounds, by the seed
+        done: dict[int, int] = {}  # rounds by seed
 
         def report(step: str, job: Job, record: RoundRecord) -> None:
             nonlocal shown_at

@@ -1,7 +1,4 @@
-"""From options to a question: devices, convergence, prices and limits.
-
-Commands import it when they are run: it brings the planner with it, which `--help` does without.
-"""
+"""From options to a question: devices, convergence, prices and limits."""
 
 from collections import defaultdict
 from functools import partial
@@ -24,7 +21,7 @@ from fedplan.web.question import (
     make_question,
 )
 
-_KNOWN = ("ratio", "bound", "pilots_file")  # each tells how many rounds a (K, E) needs
+_KNOWN = ("ratio", "bound", "pilots_file")  # each says how many rounds a (K, E) needs
 
 
 def is_nothing_given(options: dict[str, Any]) -> bool:
@@ -73,7 +70,7 @@ def _devices(options: dict[str, Any], collector: Collector) -> Devices | None:
 def _convergence(
     options: dict[str, Any], collector: Collector, devices: Devices | None
 ) -> Convergence | None:
-    """What is known of convergence; None where what is said of it is wrong."""
+    """What is known of convergence; None if the options are wrong."""
     path, size = options["pilots_file"], None if devices is None else len(devices.fleet)
     pilots = None
     if path is not None:

@@ -33,9 +33,9 @@ from fedplan.studies.workflow import plan_step, recall_study, run_study
 from fedplan.web.report import write_report
 from fedplan.words import Table
 
-_MOST_DECISIONS = 12  # lines of the table: of more, the first and the last
+_MOST_DECISIONS = 12  # rows of the table; of more, the first and the last are shown
 _REPORTS = (".md", ".html")
-_CHOSEN = ("clients-per-round", "local-steps")  # by every course; a study has them for simulate
+_CHOSEN = ("clients-per-round", "local-steps")  # by every course; only simulate uses a study's
 
 
 @click.command()
@@ -110,7 +110,7 @@ def _note_unused(request: StudyRequest) -> None:
 
 
 def _as_json(experiment: Experiment, outcome: Outcome) -> dict[str, Any]:
-    """The whole outcome, but for its rounds."""
+    """The outcome without its rounds."""
     measured, all_in = outcome.measured, outcome.all_in
     runs = () if measured is None else measured.runs
     limits = experiment.constraints
@@ -159,7 +159,7 @@ def _plan_json(outcome: Outcome) -> dict[str, Any] | None:
 
 
 def _course_json(run: RunRecord) -> list[dict[str, Any]]:
-    """What was decided in a run, and from which round on it held."""
+    """What was decided in a run, and from which round on."""
     return [
         {
             **picked(one, "round", "participation", "local_steps", "saturation"),

@@ -76,7 +76,7 @@ def serve(
 
 
 def _read_shelf(store_url: str, options: dict[str, Any]) -> Shelf:
-    Store(store_url, readonly=True).close()  # a wrong address is said now, not on the page
+    Store(store_url, readonly=True).close()  # reports a wrong address now, not on the page
     source = click.get_current_context().get_parameter_source("store_url")
     if source != ParameterSource.DEFAULT and not path_of(store_url).exists():
         click.echo(

@@ -13,9 +13,9 @@ from fedplan.cli.stored import one_stored, open_stored, reads_store
 from fedplan.store import Entry, ExperimentEntry, RunEntry, Store, StudyEntry, describe
 from fedplan.words import Table, flat, in_words, local_time, short, span, table_of, totals
 
-_OPEN = ("-", "Infinity")  # of a key that is not given, and of a limit that is none
-_UNIFORM = "uniform"  # the law of runs that say nothing of theirs
-# Law, K (0 where it has none), E and the seed; and the course that steered it, if one did.
+_OPEN = ("-", "Infinity")  # values of a key that is not set, and of a limit that is none
+_UNIFORM = "uniform"  # the law of runs that name none
+# Law, K (0 if it has none), E, seed, and the course that steered the run (or "").
 Key = tuple[str, int, int, int, str]
 
 
@@ -57,10 +57,7 @@ def list_(store_url: str, output_format: str) -> None:
 
 
 def _differences(studies: list[StudyEntry]) -> Iterator[dict[str, str]]:
-    """Of each study, what it says where others of its name say something else.
-
-    What it leaves open is left out: the others say it.
-    """
+    """For each study, its values of the keys in which it differs from others of its name."""
     said = {study.fingerprint: dict(flat(study.configuration)) for study in studies}
     for study in studies:
         others = [said[one.fingerprint] for one in studies if one.name == study.name]
@@ -162,13 +159,13 @@ def _runs(runs: list[dict[str, Any]]) -> Table:
 
 
 def _ended_by(run: dict[str, Any]) -> str:
-    """What a run ended by; a pilot's target is a loss of its own, above that of the study."""
+    """Why a run ended; a pilot's target is a loss of its own, above that of the study."""
     is_own = (run["made_for"], run["status"]) == ("pilot", "target")
     return "its own loss" if is_own else str(run["status"])
 
 
 def decided(steps: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Every step as lines: its name at the first, and what was decided.
+    """Every step as lines of (name, what was decided); only the first line has the name.
 
     >>> list(decided({"training": {"reached": 2, "of": 5}, "mine": {"a": [1, 2]}, "none": None}))
     [('training', '2 of 5 runs reached the target'), ('mine', 'a [1, 2]'), ('none', '-')]
@@ -177,7 +174,7 @@ def decided(steps: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         try:
             lines = list(_words(name, value))
         except (AttributeError, KeyError, TypeError, ValueError):
-            lines = []  # of somebody's own making, with a name that fedplan uses too
+            lines = []  # a step of another program, with a name that fedplan uses
         if not lines and isinstance(value, Mapping) and value:
             lines = [f"{key} {line}" for key, line in flat(value)]
         for place, line in enumerate(lines or [line for _, line in flat({name: value})]):
@@ -185,7 +182,7 @@ def decided(steps: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _words(name: str, step: Any) -> Iterator[str]:
-    """A step of fedplan's own in words; nothing of any other."""
+    """A step of fedplan's own in words; nothing for any other."""
     if name == "pilots":
         for run in step:
             end = f"{run['rounds']:,} rounds, loss {in_words(run['final_loss'], 'final_loss')}"
@@ -225,7 +222,7 @@ def _words(name: str, step: Any) -> Iterator[str]:
 def _setting(values: Mapping[str, Any]) -> str:
     law, clients = values.get("participation", "uniform"), values["clients_per_round"]
     if clients is None:
-        groups = values["groups"]  # each one's costs, or only how many
+        groups = values["groups"]  # a list of groups, or their number
         who = f"{groups if isinstance(groups, int) else len(groups):,} groups"
     else:
         who = f"{clients:,} clients" if law == "uniform" else f"{clients:,} clients ({law})"
@@ -235,9 +232,9 @@ def _setting(values: Mapping[str, Any]) -> str:
 def _runs_of(
     store: Store, entry: Entry, experiments: Iterable[ExperimentEntry]
 ) -> list[tuple[RunEntry, str]]:
-    """Runs, each with what it was made for: "pilot", "training" or "sweep".
+    """Runs, each with what it was made for: "pilot", "training", "sweep", or "" if unknown.
 
-    Of an experiment, or of a study that had no study file, all; for "" where no study tells.
+    Of an experiment, or of a study without a study file, these are all runs.
     """
     studies = [entry] if isinstance(entry, StudyEntry) else store.studies()
     if isinstance(entry, ExperimentEntry):
@@ -250,7 +247,7 @@ def _runs_of(
         run for one in experiments if entry.has_runs_of(one) for run in store.runs(one.settings)
     ]
     if isinstance(entry, StudyEntry) and with_file:
-        # Where a run's end belongs to the experiment, a pilot that went on is there twice.
+        # A pilot that was continued is stored twice if the end of a run is a setting.
         rising = sorted(runs, key=lambda run: run.num_rounds)
         longest = {(run.stored_setting, run.seed): run for run in rising}
         runs = [run for run in longest.values() if _key(run) in roles]

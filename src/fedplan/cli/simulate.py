@@ -19,7 +19,7 @@ from fedplan.studies.experiment import Experiment, build_jobs
 from fedplan.studies.study_file import read_study
 from fedplan.words import Table, amount, in_words, joules, seconds, table_of
 
-_MOST_ROWS = 12  # seeds up to which each has a row of its own
+_MOST_ROWS = 12  # seeds; of more, there is no table
 _NEEDED = ("clients-per-round", "local-steps")
 
 
@@ -57,7 +57,7 @@ def simulate(request: StudyRequest) -> None:
 
 
 def _run(experiment: Experiment, *, quiet: bool) -> tuple[list[RunRecord], float]:
-    """The runs, and how many local steps they made a second, evaluation included."""
+    """The runs, and their local steps per second, evaluation included."""
     jobs = build_jobs(experiment)
     with step_bar(quiet=quiet, rounds=len(jobs) * experiment.stop.max_rounds) as report:
         progress = None if report is None else partial(report, "training")
@@ -73,7 +73,7 @@ def _sound(runs: Sequence[RunRecord]) -> list[RunRecord]:
 
 
 def _message(experiment: Experiment, runs: Sequence[RunRecord]) -> str:
-    """What came of the runs, and what to change where it went wrong."""
+    """The result of the runs, and what to change if it went wrong."""
     training, stop = experiment.study.training, experiment.stop
     count: Counter[str] = Counter(run.status for run in runs)
 

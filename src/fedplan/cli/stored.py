@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 
 def open_stored(url: str) -> Store:
-    """The store, to read; one that is not there is refused."""
-    store = Store(url, readonly=True)  # says first what is wrong with the URL
+    """Open a store for reading; a missing one is refused."""
+    store = Store(url, readonly=True)  # checks the URL first
     if not path_of(url).exists():
         store.close()
         message = "is not there. Check the URL; `fedplan run` and `fedplan sweep` make a store."
@@ -33,7 +33,7 @@ def open_stored(url: str) -> Store:
 
 @contextmanager
 def one_stored(url: str, name: str, *checks: Callable[[], None]) -> Iterator[tuple[Store, Entry]]:
-    """The store, to read, and what has this name in it; every problem is said at once."""
+    """The store, for reading, and its entry of this name; all problems are reported at once."""
     collector = Collector()
     for check in checks:
         collector.attempt(check)
@@ -42,7 +42,7 @@ def one_stored(url: str, name: str, *checks: Callable[[], None]) -> Iterator[tup
         entry = collector.attempt(lambda: find_stored(store, name, url))
         collector.finish()
         if entry is None:
-            raise AssertionError("what is not found is a noted problem")
+            raise AssertionError("a missing entry is a collected problem")
         yield store, entry
 
 
@@ -68,10 +68,7 @@ def find_stored(store: Store, name: str, url: str) -> Entry:
 
 
 def reads_store(command: Command) -> Command:
-    """A command that shows what is stored, and nothing else: what it cannot show is damaged.
-
-    It has the options on the store.
-    """
+    """A command with the options of a store, which reports what it cannot read as damaged."""
 
     @store_options
     @wraps(command)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import asdict
+from typing import Any
 
 import click
 
@@ -98,16 +99,19 @@ def sweep(request: StudyRequest, engine: str, output: str | None) -> None:
     draw(
         request.plot, lambda: sweep_figure(result, name, note), otherwise="there is no run to draw"
     )
-    document = {
+    print_result(request.output_format, _document(experiment, result), _blocks(experiment, result))
+
+
+def _document(experiment: Experiment, result: Sweep) -> dict[str, Any]:
+    return {
         "success": result.best is not None,
-        "study": name,
+        "study": experiment.study.name,
         "target_loss": experiment.stop.target_loss,
         "unit": experiment.objective.unit,
         "cells": [asdict(cell) for cell in sorted(result.cells, key=lambda cell: cell.setting)],
         "best": result.best and asdict(result.best),
         "message": result.message,
     }
-    print_result(request.output_format, document, _blocks(experiment, result))
 
 
 def _blocks(experiment: Experiment, result: Sweep) -> Iterator[Facts | Table | str]:

@@ -1,7 +1,4 @@
-"""What all training commands share: their request, and the steps to carry it out.
-
-Read the study, fetch and build, compile; on the simulator, or on the nodes of a federation.
-"""
+"""What all training commands share: their request, and the steps to carry it out."""
 
 from __future__ import annotations
 
@@ -51,7 +48,7 @@ _RUNNER_OPTIONS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StudyRequest:
-    """What every command that trains is given: the study, and what to do beside training it."""
+    """The arguments that all training commands share."""
 
     study: str
     overrides: tuple[str, ...]
@@ -65,11 +62,11 @@ class StudyRequest:
 
     @property
     def required(self) -> tuple[str, ...]:
-        """What a study must say that has a target; real devices are measured as they train."""
+        """The keys that a study needs; devices of a federation are measured."""
         return ("target-loss",) if self.runner == "flower" else ("target-loss", "fleet")
 
     def read(self, read: Callable[..., T], *checks: Callable[[], None], **options: Any) -> T:
-        """What `read` makes of the study, if all checks pass too; every problem is said at once."""
+        """What `read` makes of the study; all problems, of the checks too, are raised at once."""
         collector = Collector()
         for check in (self._check_runner, *checks, lambda: check_file(self.plot)):
             collector.attempt(check)
@@ -98,7 +95,7 @@ class StudyRequest:
         return build_experiment(study, federation=self.federation)
 
     def open_store(self) -> Store:
-        """The store, which keeps runs from here on."""
+        """Open the store, which keeps runs from here on."""
         note_kept(self.store_url)
         return Store(self.store_url)
 
@@ -110,10 +107,9 @@ class StudyRequest:
         *,
         grid: Grid | None = None,
     ) -> tuple[Experiment, T]:
-        """An experiment, and what comes of simulating it.
+        """Simulate the experiment, or let the federation run it and recall the result.
 
-        Or else what can be recalled once the federation has run it, or swept the grid; the
-        experiment then has the devices as they have shown themselves.
+        After a federation, the experiment that is returned has the devices as observed.
         """
         if self.federation is None:
             with self.open_store() as store:
@@ -180,7 +176,7 @@ def named_study(
 
 
 def fetch_data(studies: Iterable[Study], *, quiet: bool) -> None:
-    """Fetch MNIST where a study learns it, with a bar."""
+    """Fetch MNIST if a study uses it, with a progress bar."""
     if any(study.task.data == "mnist" for study in studies):
         from fedplan.tasks import fetch_mnist
 
@@ -189,9 +185,9 @@ def fetch_data(studies: Iterable[Study], *, quiet: bool) -> None:
 
 
 def compile_kernels(experiment: Experiment, *, quiet: bool) -> None:
-    """Compile what its runs need, and say so where it takes a while.
+    """Compile what its runs need, and say so if it takes a while.
 
-    Not part of `build`: a store that cannot be written is better refused before.
+    Not part of `build`, so that a store that cannot be written is refused first.
     """
     with compiling(quiet=quiet):
         experiment.simulator.warm_up()

@@ -1,1 +1,1 @@
-"""How many rounds."""
+"""How many rounds a setting needs."""

@@ -34,7 +34,7 @@ class Bound(Shown):
         values = {"a0": a0, "b0": b0, "c0": b0 if c0 is None else c0}
         if not all(isinstance(value, Real) for value in values.values()):
             raise InputError(f"a0, b0 and c0 must be numbers, but got {values}.")
-        # Of a fit they may be next to nothing, which counts as nothing.
+        # A fit may give values next to 0, which count as 0.
         values = {name: 0.0 if 0 < value < SMALLEST else value for name, value in values.items()}
         problems = amount_problems(**values, or_zero=True)
         if not problems and values["a0"] == values["b0"] == 0:
@@ -60,7 +60,7 @@ class Bound(Shown):
         return Bound(a0=self.a0, b0=self.b0)
 
     def at_gap(self, target_gap: float) -> Bound:
-        """The bound whose rounds to a gap of 1 are those of this one to another gap.
+        """The bound whose rounds to a gap of 1 are those of this one to the given gap.
 
         >>> Bound(a0=100.0, b0=1.0).at_gap(0.5)
         Bound(a0=200.0, b0=2.0, c0=2.0)
@@ -101,7 +101,7 @@ def drift(bound: Bound, clients_per_round: ArrayLike, num_clients: int) -> Float
 
 
 def target_gap_problems(target_gap: float) -> list[str]:
-    """What is wrong with a target gap: nothing, or that no number of rounds reaches it."""
+    """The problems of a target gap, if any."""
     return amount_problems(target_gap=target_gap)
 
 

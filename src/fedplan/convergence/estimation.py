@@ -1,6 +1,6 @@
 """Estimation: from a few pilots to the bound, with intervals and an honest status.
 
-Between its two losses a pilot needs E (R_b - R_a) = D (a0 + E^2 (b0 + c0 s(K))) local steps a
+Between its two losses a pilot needs E (R_b - R_a) = D (a0 + E^2 (b0 + c0 s(K))) local steps per
 client (Eq. 24), where D is the same unknown for all pilots. So a0, b0 and c0 come out in units of
 1 / D: "rounds" then means rounds from the upper to the lower loss, and the choice of (K, E), which
 depends on ratios alone, needs nothing more.
@@ -39,7 +39,7 @@ Known = TypeVar("Known", bound=Bound | Saturation)
 MAX_CONDITION = 30.0
 MAX_CORRELATION = 0.95  # of log K and log E over the pilots
 MAX_SAMPLING_RATIO = 50.0  # c0 / b0 allowed for where the pilots leave c0 open
-TRUSTED_REACH = 2  # plans go no further than this factor past the fewest clients and most steps
+TRUSTED_REACH = 2  # plans stay within this factor of the pilots' fewest clients and most steps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -52,7 +52,7 @@ class Estimate(Shown):
     intervals : of a0, b0 and c0, at `CONFIDENCE`.
     plausible : bounds at the ends of every interval, the input of the robust plan.
     suggested_pilot : the (K, E) that would be most informative.
-    piloted : the smallest and the largest K, and E, of the pilots.
+    piloted : the smallest and the largest K of the pilots, and the same for E.
     """
 
     method: Method
@@ -94,7 +94,7 @@ class Estimate(Shown):
         return replace(self, bound=self.bound and self.bound.at_gap(target_gap), plausible=bounds)
 
     def within_reach(self, constraints: Constraints) -> Constraints:
-        """These constraints and, where they leave it open, no (K, E) that the pilots say little of.
+        """These constraints, with `reach` as the limits of K and E that they leave open.
 
         >>> pilots = [Pilot(clients_per_round=k, local_steps=e, upper_loss=2, lower_loss=1,
         ...     rounds_to_upper=0, rounds_to_lower=9) for k, e in ((4, 5), (8, 10), (9, 5))]
@@ -148,7 +148,7 @@ def estimate_bound(
 
 
 def pair_ratios(pilots: Sequence[Pilot], num_clients: int) -> FloatArray:
-    """A0 / B0 from every pair of pilots (Eq. 25); NaN where a pair divides by zero."""
+    """A0 / B0 from every pair of pilots (Eq. 25); NaN if a pair divides by zero."""
     ratios = []
     for one, other in combinations(pilots, 2):
         y1, y2 = one.iterations, other.iterations
@@ -199,7 +199,7 @@ def _paper_drift(pilot: Pilot, num_clients: int) -> float:
 
 
 def _estimate(pilots: Sequence[Pilot], ratios: FloatArray, **found: Any) -> Estimate:
-    """What was found, and what it rests on."""
+    """An estimate with what it rests on: the pairs, and the range of the pilots."""
     usable = int((ratios >= 0).sum())
     clients = [pilot.clients_per_round for pilot in pilots]
     steps = [pilot.local_steps for pilot in pilots]
@@ -320,19 +320,19 @@ def _moved_together(pilots: Sequence[Pilot]) -> bool:
     clients = np.log([p.clients_per_round for p in pilots])
     steps = np.log([p.local_steps for p in pilots])
     if np.ptp(clients) == 0 or np.ptp(steps) == 0:
-        return False  # one of them did not move at all, which the rank says
+        return False  # one of them is constant, which the rank shows
     return bool(abs(np.corrcoef(clients, steps)[0, 1]) > MAX_CORRELATION)
 
 
 def _plausible(
     fit: JointFit, corners: list[FloatArray], c0_interval: Interval
 ) -> tuple[Bound, ...]:
-    """The centre and the ends of every interval; an open c0 is closed at a generous multiple."""
+    """The centre and the ends of every interval; an infinite end of c0 is cut off."""
     centre = fit.coefficients
     if math.isinf(c0_interval[1]):
         typical = max(centre[1], centre[0] / float(fit.design[:, 1].mean()))
         corners = [*corners, np.array([*centre[:2], MAX_SAMPLING_RATIO * typical])]
-    # Fits that agree to six digits are one, the centre among them.
+    # Fits that agree to six digits count as one.
     ends = {_six_digits(fit) for fit in corners if fit[:2].any()} - {_six_digits(centre)}
     fits = [tuple(centre.tolist()), *sorted(ends)]
     return tuple(Bound(a0=a0, b0=b0, c0=c0) for a0, b0, c0 in fits)

@@ -1,11 +1,10 @@
 """Histories: what the losses of earlier runs say about local steps.
 
 With E local steps and K of N clients, a training takes about
-rounds (1 + saturation / E + sampling (1 / K - 1 / N)) rounds to a loss, so one round goes the
-inverse of that bracket of the way. At half of the learning rate, a step counts for half of one.
-Trainings of one task that have come to the same loss have gone the same way, however their local
-steps, clients and rates changed from round to round. The saturation is the one at which the ways to
-common losses agree best.
+W (1 + saturation / E + sampling (1 / K - 1 / N)) rounds to a loss. W, the way to that loss, is the
+same for all trainings of one task, and each round goes the inverse of the bracket of it, however
+local steps, clients and learning rates change from round to round. (At half the rate, a step counts
+as half a step.) The saturation is the one at which the ways to common losses agree best.
 
 How well they agree says how sure that is. Trainings that all took equally many steps tell nothing,
 and the usual range is left.
@@ -24,17 +23,16 @@ import scipy  # its parts load when they are used
 from fedplan.convergence.saturation import RANGE
 from fedplan.core.fleet import FloatArray
 
-# What is believed before any training is looked at: nine in ten saturations are within `RANGE`,
-# by a normal law of the logarithm, and samplings are about evenly around those that
-# `convergence.saturation` names.
+# What is assumed before any training is looked at: saturations are log-normal with nine in ten
+# within `RANGE`, and samplings are about evenly around those of `convergence.saturation`.
 _MIDDLE, _SPREAD = math.log(RANGE[0] * RANGE[1]) / 2, math.log(RANGE[1] / RANGE[0]) / 2 / 1.6449
 _SATURATIONS = np.geomspace(0.25, 8192.0, 121)
 _SAMPLINGS = np.array([0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0])
 _ENDS = (0.05, 0.5, 0.95)  # of the interval, and its middle
-# Ways differ by so much in ratio, through the luck of seeds and what the law above leaves out. It
-# is a first guess, which counts as much as so many trainings.
+# Ways differ by this ratio, through random seeds and what the law above leaves out. It is a first
+# guess, which counts as much as `_GUESSES` trainings.
 _SCATTER, _GUESSES = 0.15, 4.0
-# How far off, in ratio, a saturation is that a training measures, besides how much it swings.
+# Log of the ratio by which a saturation measured in training is off, besides its own scatter.
 _MEASURED = math.log(2.0)
 _LEVELS = 12  # losses at which trainings are compared
 _LATE = 0.3  # from this share of its rounds on, a training names losses to compare at
@@ -47,9 +45,9 @@ class History:
 
     rounds : number of each row's last round, rising from 1 on.
     clients, local_steps : how many trained in a round, and for how long.
-    losses : after each row; NaN where it was not evaluated.
+    losses : after each row; NaN if it was not evaluated.
     rates : learning rates, as multiples of the one that the saturation is for.
-    measured : saturations that the training itself told as it went, in their order.
+    measured : saturations that were estimated during the training, in order.
     """
 
     rounds: FloatArray
@@ -64,11 +62,11 @@ class History:
 class Learnt:
     """What histories tell.
 
-    saturation, interval : local steps at which half of what steps can save is saved, and between
-        which two they are in nine of ten cases.
+    saturation, interval : local steps at which half of what steps can save is saved, and the 90%
+        interval of them.
     loss : the lowest that most trainings have reached; None if there is none.
-    rounds : of all clients to that loss, with endless local steps; NaN without one.
-    compared : how many trainings were.
+    rounds : of all clients to that loss, with endless local steps; NaN if it is None.
+    compared : how many trainings were compared.
     """
 
     saturation: float
@@ -102,7 +100,7 @@ def learn_saturation(histories: Sequence[History], num_clients: int | None = Non
     believed = -0.5 * ((np.log(_SATURATIONS) - _MIDDLE) / _SPREAD) ** 2
     measured = [np.log(one.measured[len(one.measured) // 2 :]) for one in histories if one.measured]
     if measured:
-        # One task misleads all its trainings in the same way, so that more of them add little.
+        # The errors of one task's trainings are alike, so more trainings add little.
         middle = statistics.median(float(np.median(logs)) for logs in measured)
         scatter = statistics.median(float(logs.std()) for logs in measured)
         off = math.hypot(_MEASURED, scatter)
@@ -113,7 +111,7 @@ def learn_saturation(histories: Sequence[History], num_clients: int | None = Non
     most = max([num_clients or 1, *(float(curve.history.clients.max()) for curve in curves)])
 
     def ways(saturation: float) -> FloatArray:
-        """The way of each training to each loss, as a logarithm; sampling comes first."""
+        """Logarithm of the way, indexed by sampling, training and loss."""
         found = [curve.ways(saturation, most) for curve in curves]
         return np.array(found).reshape(len(curves), _SAMPLINGS.size, levels.size).swapaxes(0, 1)
 
@@ -137,9 +135,9 @@ def learn_saturation(histories: Sequence[History], num_clients: int | None = Non
 
 
 def _common_levels(curves: Sequence[_Curve]) -> FloatArray:
-    """Losses, the lowest first, that are late for some trainings and reached by two of them.
+    """Losses, the lowest first, that come late in some training and that two have reached.
 
-    Of a single training, the lowest that it has come to.
+    With a single training, its own late losses.
     """
     named = np.concatenate([np.empty(0), *(curve.late_losses() for curve in curves)])
     lows = sorted(float(curve.losses[-1]) for curve in curves)
@@ -152,10 +150,10 @@ def _common_levels(curves: Sequence[_Curve]) -> FloatArray:
 
 
 def _agreement(ways: FloatArray) -> FloatArray:
-    """How likely ways are that differ by so much, as a logarithm, for each sampling.
+    """The log likelihood of ways that differ like this, for each sampling.
 
-    Losses of one training go together, so that all count as one. How far trainings scatter is not
-    known, and summed over: that is Student's law.
+    The losses of one training are correlated, so all count as one. The scatter of trainings is not
+    known; integrating over it gives Student's t distribution.
     """
     known = np.isfinite(ways[0])
     number = known.sum(axis=0)
@@ -170,7 +168,7 @@ def _agreement(ways: FloatArray) -> FloatArray:
 
 
 class _Curve:
-    """A history, and the falling losses nearest to its own, at the rows that were evaluated."""
+    """A history and its closest non-increasing losses, at the rows that were evaluated."""
 
     def __init__(self, history: History) -> None:
         self.history = history
@@ -182,7 +180,7 @@ class _Curve:
         self._at, self._before = np.empty(0, dtype=np.intp), np.empty(0)
 
     def late_losses(self) -> FloatArray:
-        """Losses at moments that are even in the logarithm of rounds."""
+        """Losses at late rounds, which are evenly spaced on a log scale."""
         rounds = self.history.rounds[self.rows]
         if rounds[-1] < _FEWEST:
             return np.empty(0)
@@ -190,9 +188,9 @@ class _Curve:
         return np.interp(moments, rounds, self.losses)
 
     def find(self, levels: FloatArray) -> None:
-        """Find the evaluation that first was at or below each loss, and how far before it was.
+        """Find the first evaluation at or below each loss, and how far before it that loss was.
 
-        NaN stands for losses that were not reached, or too soon.
+        NaN stands for losses that were not reached, or reached too soon.
         """
         at = np.searchsorted(-self.losses, -levels)
         inside = (at > 0) & (at < self.losses.size)
@@ -202,10 +200,7 @@ class _Curve:
         self._at, self._before = at, (levels - self.losses[at]) / drop
 
     def ways(self, saturation: float, num_clients: float) -> FloatArray:
-        """The logarithm of the way to each loss, in rounds of all clients and endless steps.
-
-        A row for each sampling.
-        """
+        """Log of the way to each loss, in rounds of all clients and endless steps, by sampling."""
         one, at = self.history, self._at
         noise = _SAMPLINGS[:, None] * (1.0 / one.clients - 1.0 / num_clients)
         slower = 1.0 + saturation / (one.rates * one.local_steps) + noise

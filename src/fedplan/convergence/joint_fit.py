@@ -13,8 +13,7 @@ from fedplan.core.fleet import FloatArray
 Interval = tuple[float, float]
 
 CONFIDENCE = 0.9
-# What a one-seed pilot is off by, relatively, until the pilots themselves say otherwise; the
-# assumption weighs as much as two pilots.
+# The relative error of a one-seed pilot, assumed with the weight of two pilots.
 PRIOR_ERROR, PRIOR_WEIGHT = 0.1, 2.0
 _SINGULAR = 1e8  # condition number past which columns are the same to rounding
 _OPEN_ENDED = 1e12  # a coefficient still plausible this far above its estimate has no upper end

@@ -11,7 +11,7 @@ import numpy as np
 from fedplan.core.fleet import MAX_CLIENTS
 from fedplan.errors import LARGEST, InputProblem, refuse
 
-# What the rounds, seconds and joules are of that are predicted from pilots alone.
+# What rounds, seconds and joules refer to if they are predicted from pilots alone.
 DESCENT = "the pilots' descent from upper_loss to lower_loss"
 Piloted = tuple[tuple[int, int], tuple[int, int]]  # the smallest and the largest K, and E
 
@@ -83,8 +83,7 @@ _APART = "Set the two losses further apart."
 
 
 def _problems(values: dict[str, Any]) -> list[InputProblem]:
-    # Types are checked too: the reader of pilots.csv hands over cells that are no numbers as they
-    # stand, and has them refused here in the one wording there is.
+    # Types are checked too: the reader of pilots.csv passes on cells that are no numbers.
     problems = [
         InputProblem(column=name, message=f"{requirement}, but got {reprlib.repr(values[name])}.")
         for name, (requirement, fits) in _RULES.items()

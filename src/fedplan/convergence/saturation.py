@@ -17,12 +17,12 @@ from fedplan.core.fleet import FloatArray
 from fedplan.core.learning_rate import LearningRate
 from fedplan.errors import LARGEST, amount_problems, refuse
 
-# What drawing one client at random adds to rounds, as a multiple of those of all clients, where
-# nobody has measured it. Over the settings of `reproduction/participation.py` the median is
-# 0.9, and this about the upper quartile: it rises with local steps, and too few never arrive.
+# The rounds that drawing one client at random adds, as a multiple of the rounds of all clients, if
+# not measured: about the upper quartile of `reproduction/participation.py`, whose median is 0.9. It
+# rises with local steps, and too few clients never reach the target.
 SAMPLING = 2.0
-# Where the saturation of most of these tasks lies; its middle, in ratio, costs least to be wrong
-# about. And the rounds of a training of usual length, which nothing but the groups depends on.
+# The saturations of most of these tasks; their geometric middle is the safest guess. And the rounds
+# of a training of usual length, on which only the groups depend.
 RANGE = (8.0, 256.0)
 ROUNDS = 50.0
 _STEPS = np.geomspace(1.0, 10_000.0, 161)  # local steps that are looked at; costs are flat between
@@ -67,7 +67,7 @@ class Saturation:
         return cls(rounds=rounds, saturation=middle, interval=(low, high))
 
     def at_gap(self, target_gap: float) -> Saturation:
-        """That of a target this many times as far from the best loss: rounds are proportional."""
+        """The same for another gap: rounds are inversely proportional to it."""
         return replace(self, rounds=self.rounds / target_gap)
 
     def full_rounds(self, local_steps: ArrayLike) -> FloatArray:
@@ -107,9 +107,8 @@ def best_constant_steps(
 ) -> float:
     """The E that costs least from the first round to the last, where the rate may fall.
 
-    saturation : at the usual rate. A round of E steps at another goes as far as one of E times the
-        rate over the usual one: where rates die out, few steps take far longer than by
-        1 + saturation / E.
+    saturation : at the usual rate. At another rate, E steps count as E * rate / usual rate; so
+        where rates die out, few steps take far more rounds than 1 + saturation / E says.
 
     >>> round(best_constant_steps(80.0, None, per_step=0.1, per_round=2.0), -1)
     40.0
@@ -125,7 +124,7 @@ def best_constant_steps(
 
 @lru_cache(maxsize=16)
 def _rounds_by_steps(saturation: float, rate: LearningRate | None) -> FloatArray:
-    """Rounds of a training of usual length with each of `_STEPS`, looked ahead so far as needed."""
+    """Rounds of a training of usual length with each of `_STEPS`."""
     rates = np.ones(1) if rate is None else np.array([rate.at(r) for r in range(_AHEAD)])
     slower = np.divide(usual_rate(rate), rates, out=np.full(rates.size, np.inf), where=rates > 0)
     pace = 1.0 / (1.0 + saturation * slower / _STEPS[:, None])

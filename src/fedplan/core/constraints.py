@@ -16,7 +16,7 @@ from fedplan.errors import InputError, amount_problems, refuse, unmet
 
 LIMIT_SLACK = 1e-12  # relative; a limit exceeded by no more than rounding is met
 MAX_STEPS = 10**9
-# Limits on what training comes to, and which number of a prediction each one limits.
+# Limits on totals, and the number of a prediction that each of them limits.
 TOTALS = {"deadline_s": "time_s", "energy_budget_j": "energy_j", "max_rounds": "expected_rounds"}
 
 
@@ -57,7 +57,7 @@ class Constraints:
         return any(getattr(self, name) is not None for name in TOTALS)
 
     def tightened(self, **ends: Any) -> Constraints:
-        """These limits, and on totals no more than these ends; infinite ones end nothing.
+        """These limits, with totals limited to these ends, too; infinite ends are ignored.
 
         >>> Constraints(deadline_s=60.0).tightened(deadline_s=90.0, max_rounds=10).max_rounds
         10
@@ -86,7 +86,7 @@ class Constraints:
         return int(min(max(local_steps, low), high))
 
     def met(self, time_s: ArrayLike, energy_j: ArrayLike, rounds: ArrayLike) -> NDArray[np.bool_]:
-        """Where these totals respect every limit."""
+        """Which of these totals respect every limit; arrays broadcast."""
         allowed = np.ones(
             np.broadcast_shapes(*map(np.shape, (time_s, energy_j, rounds))), dtype=bool
         )

@@ -18,8 +18,8 @@ class Decision:
     """A decision of a course, and the round from which it holds.
 
     saturation : the local steps at which half of what steps can save is saved, as measured.
-    expected_rounds, interval : rounds that the training is expected to take in all, and between
-        which two it does so in nine of ten cases; None while nothing tells.
+    expected_rounds, interval : rounds that the training is expected to take in all, and their 90%
+        interval; None while unknown.
     why : the reason, in a sentence.
     """
 
@@ -98,7 +98,7 @@ class Course(Identified, Protocol):
 def wants_reports(course: object) -> bool:
     """Whether a course, or every one of a class, asks for more than updates (`ClientReports`).
 
-    It says so by `wants_clients`. Few do, and what they ask for takes engines as long as training.
+    It says so by `wants_clients`. Few do, since reports take engines as long as training.
     """
     return bool(getattr(course, "wants_clients", False))
 

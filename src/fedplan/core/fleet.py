@@ -32,7 +32,7 @@ def requirement_of(column: str) -> str:
 def invalid(column: str, values: FloatArray, *, slack: float = 1.0) -> NDArray[np.bool_]:
     """Mask of the values that break `requirement_of` (NaN and infinity included).
 
-    slack : how far beyond what users may state a number may be that was computed from it.
+    slack : the factor by which computed numbers may exceed the range of those that users state.
     """
     if column == "count":
         fits = (values >= 1) & (values == np.floor(values)) & (values <= MAX_CLIENTS)
@@ -66,9 +66,9 @@ class Fleet:
     samples: FloatArray
     count: IntArray
     device: tuple[str, ...] | None
-    # The rankings that `rankings.with_cache` keeps; None of any other fleet.
+    # The rankings that `rankings.with_cache` keeps; None for any other fleet.
     cache: Any = field(init=False)
-    # Every formula needs these, and a million devices take a while.
+    # Every formula needs these, and computing them for a million devices takes a while.
     _num_clients: int = field(init=False)
     _means: dict[str, float] = field(init=False)
 
@@ -208,8 +208,8 @@ def rising_order(values: FloatArray) -> IntArray:
     """
     if values.size < _FEW:
         return np.argsort(values, kind="stable")
-    # The bits of such floats rank as integers do. Sorting by counting takes 16 bits at a time:
-    # twice that is nearly all of the order, and a sort that likes runs does the rest.
+    # The bits of floats >= 0 rank as integers do. Radix sort takes 16 bits at a time: two passes
+    # give nearly the whole order, and a merge sort, which is quick on sorted runs, the rest.
     bits = np.ascontiguousarray(values).view(np.uint64)
     bits = bits - bits.min()
     bits >>= np.uint64(max(int(bits.max()).bit_length() - 32, 0))
@@ -300,7 +300,7 @@ def _broadcast(columns: dict[str, ArrayLike]) -> dict[str, NDArray[np.float64]]:
     if len(set(sizes.values())) > 1 or any(len(shape) != 1 for shape in sizes.values()):
         raise InputError(
             f"every column must have the same length, but got shapes {sizes}. "
-            "Give one value a device, or one number for all of them."
+            "Give one value per device, or one number for all of them."
         )
     size = max(array.size for array in arrays.values()) if sizes else 1
     if min(array.size for array in arrays.values()) == 0:
@@ -324,6 +324,6 @@ def _problems(arrays: dict[str, FloatArray], device: Sequence[str] | None) -> li
         messages["count"] = f"adds up to over {MAX_CLIENTS:,} devices."
     if device is not None and len(device) != count.size:
         messages["device"] = (
-            f"must have one name an entry, but got {len(device)} names for {count.size} entries."
+            f"must have one name per entry, but got {len(device)} names for {count.size} entries."
         )
     return [InputProblem(column=name, message=message) for name, message in messages.items()]

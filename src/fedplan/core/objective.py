@@ -25,7 +25,7 @@ class Objective:
 
     def __post_init__(self) -> None:
         rates = (self.per_second, self.per_joule, self.per_client_round)
-        most = LARGEST**2  # a price of what itself has a price, such as a megabyte
+        most = LARGEST**2  # a product of two amounts, such as per_mb * mb_per_client_round
         if not all(0 <= rate <= most for rate in rates):
             raise InputError(f"every rate must be from 0 to {most:g}, but got {rates}.")
 

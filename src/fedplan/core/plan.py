@@ -40,7 +40,7 @@ class GroupCost:
 
 @runtime_checkable
 class LazyLaw(Protocol):
-    """A law of so many devices that it is written out only when it is asked for."""
+    """A law that is written out only when it is asked for: it may have very many devices."""
 
     law: ClassVar[str]
 
@@ -53,7 +53,7 @@ class LazyLaw(Protocol):
 class Certificate:
     """Proof of optimality: no integer (K, E) has an `objective` below `lower_bound`.
 
-    `gap` is what the plan has above it, relative for a cost, absolute for a regret; 0 of a cost
+    `gap` is how far the plan is above it, relative for a cost, absolute for a regret; 0 for a cost
     means that both agree to 1e-9. `objective` names what the method minimises: "cost" (exact),
     "regret" (robust), or "p3" (paper, whose search proves nothing, so both are None).
     """
@@ -86,7 +86,7 @@ class Plan(Shown):
     `expected_rounds`; `rounds` is its ceiling. `regret` (robust only) is what the choice can cost
     above the best, over the plausible bounds. `best_attainable` (infeasible only) is the least
     value of each limited total. `binding` names the constraints that make the plan dearer; for
-    `robust` the ends of ranges, given or where the pilots' support stops, that the choice sits on.
+    `robust` the ends of ranges, given or set by the pilots, at which the choice lies.
     `law` is who trains when; `groups` are those that take turns, where they do.
     """
 

@@ -41,7 +41,7 @@ class Problem:
         return self.fleet.samples / float(self.fleet.samples @ self.fleet.count)
 
     def digest(self, more: object = None) -> str:
-        """What tells this question, and what else is asked with it, from others; in 16 letters."""
+        """16 hexadecimal digits that identify this question and `more`."""
         digest = hashlib.sha256()
         for name in (*QUANTITIES, "samples", "count"):
             digest.update(np.ascontiguousarray(getattr(self.fleet, name)).tobytes())
@@ -50,7 +50,7 @@ class Problem:
         return digest.hexdigest()[:16]
 
     def evened(self, most: float) -> Problem:
-        """The same question where no client counts for more than `most` clients on average do.
+        """The same question where no client counts for more than `most` average clients.
 
         >>> fleet = Fleet(step_time_s=[1.0] * 4, comm_time_s=0.0, samples=[97, 1, 1, 1])
         >>> Problem(fleet=fleet).evened(2.0).data_shares.round(3).tolist()
@@ -71,7 +71,7 @@ class Problem:
 
 
 def even_out(samples: FloatArray, most: float, count: IntArray | int = 1) -> FloatArray:
-    """Samples with which no client counts for more than `most` clients with data on average do.
+    """Samples with which no client counts for more than `most` average clients with data.
 
     What the largest lose, the others gain in proportion; the total stays.
 

@@ -15,11 +15,10 @@ from fedplan.notebook import Shown
 from fedplan.words import in_words
 
 if TYPE_CHECKING:
-    from fedplan.core.signal import ClientReports, Signal  # numpy, which lists do without
+    from fedplan.core.signal import ClientReports, Signal  # has numpy, which lists do without
 
-# "unavailable": too few clients were there, or gave an answer that could be used. "unfinished":
-# nothing has ended the run: it is going on, or was cut off.
-# "hopeless": the course gave up, for the target cannot be reached as things are.
+# "unavailable": too few clients gave a usable answer. "unfinished": the run is going on, or was cut
+# off. "hopeless": the course gave up, since the target cannot be reached.
 Status = Literal[
     "target", "rounds", "time", "energy", "diverged", "hopeless", "unavailable", "unfinished"
 ]
@@ -86,7 +85,7 @@ class Observation:
     local_steps : the number of steps it was asked to make.
     train_seconds, joules : of training, as measured by the client; None if it did not.
     round_trip_seconds : from sending the model to receiving the answer, by the server's clock;
-        None where no answer came in time.
+        None if no answer came in time.
     problem : why the answer was not used; empty if it was.
     examples : how many samples it trains on; None if unknown.
     """
@@ -104,13 +103,12 @@ class Observation:
 class RoundRecord:
     """One round; round 0 is the evaluation before any training, with an empty cohort.
 
-    loss, accuracy : over all training samples, or the part of them that was evaluated; None where
-        the round was not. They are those of the model that is judged, the average of the last
-        cycle's where clients take turns.
-    test_accuracy : of the same model, over samples no client trains on; None where there are none,
-        or they were not evaluated.
-    model_loss : of the last model alone, where that is another one and was evaluated.
-    setting : who trains when, and the local steps of this round; None of round 0.
+    loss, accuracy : over all training samples, or the part of them that was evaluated; None if
+        none were. They are those of the model that is judged: where clients take turns, the average
+        of the last cycle's models.
+    test_accuracy : of the same model, over samples no client trains on; None if not evaluated.
+    model_loss : of the last model alone, if that is another one and was evaluated.
+    setting : who trains when, and the local steps of this round; None for round 0.
     cohort, shares : who trained, and the weight of each update; shares are empty if
         they were not recorded.
     observations : of all clients asked, the cohort and those that failed; empty for a
@@ -205,7 +203,7 @@ class RunRecord(Shown):
 
     @property
     def test_accuracy(self) -> float | None:
-        """The last one evaluated; None where there are no test samples."""
+        """The last one evaluated; None if there are no test samples."""
         seen = (record.test_accuracy for record in reversed(self.rounds))
         return next((value for value in seen if value is not None), None)
 
@@ -247,7 +245,7 @@ class RunRecord(Shown):
     def until(self, stop: Stop) -> RunRecord | None:
         """The part of this run that `stop` would have allowed; None if it would have continued.
 
-        True of runs evaluated on all samples after every round: otherwise the target itself
+        Only exact for runs evaluated on all samples after every round: otherwise the target itself
         decides when and on what a run is evaluated.
         """
         watch = Watch(stop)

@@ -58,8 +58,8 @@ class Prediction:
 class Participation(ABC):
     """A law of who trains when; each has its own file in `participation/`.
 
-    A law is a dataclass of numbers and tuples, so that a store can keep it. What a law does not say
-    is as of K clients that are drawn for each round, whoever trained before.
+    A law is a dataclass of numbers and tuples, so that a store can keep it. The defaults are
+    those of K clients that are drawn for each round, whoever trained before.
     `tests/contracts/participation.py` says what a law promises; every law passes it.
     """
 
@@ -67,7 +67,7 @@ class Participation(ABC):
     law: ClassVar[str]  # its name in commands, files and stores
     summary: ClassVar[str]  # who trains when, in a few words
     needs_fleet: ClassVar[bool] = False  # whether it depends on how quick the devices are
-    clients_per_round: int | None  # K where a law has one, None where rounds differ in size
+    clients_per_round: int | None  # K if a law has one, None if rounds differ in size
 
     @classmethod
     @abstractmethod
@@ -135,7 +135,7 @@ class Setting:
 
     @property
     def groups(self) -> int | None:
-        """How many groups take turns, where they do."""
+        """How many groups take turns; None if none do."""
         groups = getattr(self.participation, "groups", None)
         return None if groups is None else len(groups)
 

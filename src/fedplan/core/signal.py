@@ -1,7 +1,7 @@
 """Signal: what the updates of a round say about its local steps, in a few hundred numbers.
 
 Lengths and angles of sums of updates survive a random projection, so nobody has to send or keep a
-second model: a client tells a sketch of its update half-way, and sketches add up as updates do.
+second model: a client sends a sketch of its update half-way, and sketches add up as updates do.
 """
 
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ class ClientReports:
     it. Gradients are those of one batch, the first that the client draws in the round.
 
     update_norms : of w_k - w.
-    losses, losses_after : F_k(w) and F_k(w_k); 0 of a client without samples.
+    losses, losses_after : F_k(w) and F_k(w_k); 0 for a client without samples.
     gradient_changes : norms of grad F_k(w_k) - grad F_k(w), both of the same batch.
     gradient_spreads : norms of grad F_k(w) - grad F(w), grad F being the cohort's mean by samples.
     """

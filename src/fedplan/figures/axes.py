@@ -43,7 +43,7 @@ class Axis:
 
     @property
     def decades(self) -> tuple[float, ...]:
-        """Where ticks stand in a decade; nowhere on an axis whose ticks are evenly spaced."""
+        """The places of ticks in a decade; empty if ticks are evenly spaced."""
         if not self.log or self.high <= _WITHIN_A_DECADE * self.low:
             return ()
         return (1.0, 2.0, 5.0) if self.high < _FEW_DECADES * self.low else (1.0,)

@@ -22,9 +22,9 @@ from fedplan.words import NO_UNIT
 _FAR = 50.0  # times the lowest cost; what costs more, or never gets there, is drawn as this
 _BELOW, _ABOVE = -0.8, 4.0  # what the next levels would be
 _FINE = 110  # points along each axis of the drawn map
-_HIGHEST_RATIO = 3.0  # of cost curves; what is dearer is off the picture
+_HIGHEST_RATIO = 3.0  # of cost curves; higher ones are cut off
 
-_SMALL = 2_000  # entries; a larger fleet has a coarser grid, for each E is a sort of it
+_SMALL = 2_000  # entries; a larger fleet has a coarser grid, since each E needs a sort
 _CLIENTS, _FEWER_CLIENTS = 128, 40
 _ALL_STEPS = 64  # up to here every E is looked at
 _A_DECADE = 24  # of E beyond, for a small fleet
@@ -34,7 +34,7 @@ def grid_surface(problem: Problem, bound: Bound, settings: Sequence[tuple[int, i
     """Costs over the (K, E) that figures look at, these settings among them.
 
     The rest of the grid depends on the fleet and on how far E goes, not on prices, other limits or
-    the plan: who moves those finds every round time in the fleet's memory.
+    the plan: when those change, every round time is in the fleet's cache.
     """
     fleet = problem.fleet
     is_small = fleet.count.size <= _SMALL
@@ -82,8 +82,8 @@ def cost_panels(
 ) -> tuple[Panel, ...]:
     """Extra cost over a surface that has the chosen mark's K and E: a map and its scale of colours.
 
-    Where K or E has a single value there is a curve instead. Where nothing is chosen, for nothing
-    meets the limits, extra cost is above the lowest.
+    If K or E has a single value there is a curve instead. If nothing is chosen, because nothing
+    meets the limits, extra cost is relative to the lowest.
 
     points : of each axis of the map.
     """
@@ -164,10 +164,10 @@ def _crossed(extra: FloatArray) -> tuple[float, ...]:
 
 
 def _map(extra: FloatArray, ks: IntArray, es: IntArray, points: int, quantity: str) -> Map:
-    """On a fine grid, by splines: round contours from a coarse one.
+    """The map on a fine grid, by splines, so that contours are smooth.
 
-    The inverse of cost is smooth over the logarithms of K and E, even where cost rises without an
-    end, and the splines go through every point.
+    The inverse of cost is smooth over the logarithms of K and E, even where cost rises without
+    bound, and the splines go through every point.
     """
     log_k, log_e = np.log(ks), np.log(es)
     inverse, levels = 1.0 / (1.0 + extra), _crossed(extra)

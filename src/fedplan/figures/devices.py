@@ -75,9 +75,9 @@ def _group(rank: int, groups: Sequence[GroupCost]) -> str:
 def _bars(
     fleet: Fleet, times: FloatArray, edges: FloatArray, sizes: Sequence[int]
 ) -> tuple[IntArray, IntArray, IntArray, IntArray]:
-    """Bin, height of its foot, devices and group of every bar; group -1 has no data, or no name.
+    """Bin, base, devices and group of every bar; group -1 is for devices without data or groups.
 
-    Devices in a row by time are cut at the edges of bins and at the ends of groups.
+    Devices in order of time are cut at the edges of bins and at the ends of groups.
     """
     trains = fleet.samples > 0 if sizes else np.zeros(times.size, dtype=bool)
     grouped, idle = (

@@ -114,7 +114,7 @@ def draw(data: Figure) -> Paper:
 
 
 def _strips(paper: Paper, data: Figure) -> Sequence[Any]:
-    """What each row of panels stands on."""
+    """The figure or subfigure of each row of panels."""
     if len(data.rows) == 1:
         return [paper]
     heights = [max(panel.height for panel in row) for row in data.rows]
@@ -183,7 +183,7 @@ def _add_shared_legend(paper: Paper, handles: Sequence[Artist], note: str) -> No
 
 
 def _columns(handles: Sequence[Artist], room: float) -> int:
-    """Into how many columns a legend goes that may be so many characters wide."""
+    """The number of columns of a legend that may be `room` characters wide."""
     lengths = [len(str(handle.get_label())) + _ENTRY for handle in handles]
     for count in range(len(lengths), 1, -1):
         if sum(max(column) for column in np.array_split(lengths, count)) <= room:

@@ -11,8 +11,8 @@ from fedplan.figures.screen_parts import CLEAR, Trace, html_lines, notes_of, tra
 from fedplan.figures.spec import Categories, Figure, Line, Panel
 from fedplan.figures.style import GREY, GRID, INK
 
-_PER_INCH, _FEWER_PER_INCH = 130, 75  # pixels of height for an inch of print; among others
-_WIDE, _NARROW = 100, 75  # pixels of width, usually, for an inch of print
+_PER_INCH, _FEWER_PER_INCH = 130, 75  # pixels of height for an inch of print; if compact
+_WIDE, _NARROW = 100, 75  # pixels of width for an inch of print; if compact
 _NOTE_WIDTH = 150  # characters of a note that fit on one line
 _NUMBER = ",~r"  # thousands separated, no exponent, no trailing zeros
 _BESIDE = {"numbers": 75.0, "nothing": 25.0}  # pixels that stand beside a panel
@@ -115,7 +115,7 @@ def _axis_layout(axis: Axis | Categories) -> dict[str, Any]:
             "showgrid": False,
         }
     low, high = (math.log10(axis.low), math.log10(axis.high)) if axis.log else (axis.low, axis.high)
-    slack = 1e-6 * (high - low)  # or rounding hides a mark that stands right at an end
+    slack = 1e-6 * (high - low)  # otherwise rounding may hide a mark at the very end
     layout |= {
         "type": "log" if axis.log else "linear",
         "range": [low - slack, high + slack],

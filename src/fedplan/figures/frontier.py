@@ -23,7 +23,7 @@ Role = Literal["chosen", "paper", "current", "other"]
 
 TITLE = "Time-energy frontier"
 _MANY = 150  # points from which on smaller dots read better
-_POINT = 1.25  # a frontier whose time and energy differ by no more than this is all but a point
+_POINT = 1.25  # a frontier whose time and energy span no more than this ratio is almost a point
 _ARROWS = {1: {-1: "↖", 0: "↑", 1: "↗"}, 0: {-1: "←", 0: "", 1: "→"}, -1: {-1: "↙", 0: "↓", 1: "↘"}}
 
 Place = tuple[float, float]
@@ -203,7 +203,7 @@ def _point_text(point: FrontierPoint) -> str:
 
 
 def axis_name(what: str, relative: str) -> str:
-    """What an axis of time or energy shows: how much it takes to the target, or of what else.
+    """The name of an axis of time or energy, to the target or relative to something else.
 
     >>> axis_name("time", ""), axis_name("time", DESCENT), axis_name("energy", "b0 = 1")
     ('time to target', "time of the pilots' descent", 'relative energy')
@@ -214,7 +214,7 @@ def axis_name(what: str, relative: str) -> str:
 
 
 def frontier_note(places: Sequence[FrontierPoint | Prediction], relative: str) -> str:
-    """What must be said of time and energy that are not absolute, or of energy that is nought."""
+    """A note on time and energy that are relative, or on energy that is 0."""
     notes = []
     if relative == DESCENT:
         notes.append(f"Time and energy are those of {DESCENT}, not to a target.")

@@ -34,7 +34,7 @@ Value = Literal["loss", "accuracy"]
 _MOST_POINTS = 400  # of a line; more cannot be told apart
 _LEAST_FOR_A_MEDIAN = 3
 _WIDTHS = {1: 7.0, 2: 9.5, 3: 12.5}  # inches of a run figure, by the number of panels
-_FURTHEST = 2.0  # times what was paid: how far what was predicted may stretch the axis
+_FURTHEST = 2.0  # times the longest run: how far a predicted end may stretch the axis
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ class Over:
         else:
             at = np.cumsum([self.each(record) for record in run.rounds], dtype=np.float64)
         values = np.array([getattr(record, value) for record in run.rounds], dtype=np.float64)
-        found = ~np.isnan(values)  # which None becomes
+        found = ~np.isnan(values)  # None becomes NaN
         return at[found], values[found]
 
     def axis(self, high: float) -> Axis:
@@ -66,7 +66,7 @@ ENERGY = Over(name="energy", each=lambda record: record.joules, unit=energy_unit
 
 
 def over_cost(objective: Objective) -> Over:
-    """What was paid."""
+    """Losses over what was paid."""
 
     def paid(record: RoundRecord) -> float:
         return float(objective.of_round(record.seconds, record.joules, len(record.cohort)))
@@ -84,7 +84,7 @@ def _thinned(curve: Curve) -> Curve:
 
 
 def _grid_of(curves: Sequence[Curve], over: Over) -> FloatArray:
-    """Places from 0 to where half of the curves have ended; of rounds, whole ones."""
+    """Places from 0 to where half of the curves have ended; whole numbers for rounds."""
     end = sorted(float(at[-1]) for at, _ in curves)[(len(curves) - 1) // 2]
     grid = np.linspace(0.0, end, _MOST_POINTS)
     return np.unique(grid.round()) if over.each is None else grid
@@ -123,7 +123,7 @@ def loss_panel(
     target_loss: float | None,
     predicted: tuple[float, float] | None = None,
 ) -> Panel:
-    """Losses, the target, and between where and where the end was predicted."""
+    """Losses, the target, and the interval in which the end was predicted."""
     longest = max(float(at[-1]) for at, _ in curves)
     levels = [float(loss) for _, seen in curves for loss in seen]
     levels += [] if target_loss is None else [target_loss]
@@ -143,9 +143,9 @@ def loss_panel(
 def changes(
     run: RunRecord, curve: Curve, decisions: Sequence[Decision], colour: str = INK
 ) -> list[Points]:
-    """Where a run went on with another setting: at the loss after the round before."""
+    """Markers where a run changed its setting, at the loss after the round before."""
     evaluated = [one.round for one in run.rounds if one.loss is not None]
-    anew = [one for one in decisions if one.round > max(1, *evaluated[:1])]
+    anew = [one for one in decisions if one.round > max([1, *evaluated[:1]])]
     if not anew or not evaluated:
         return []
     before = np.searchsorted(evaluated, [one.round for one in anew]) - 1
@@ -166,7 +166,7 @@ def compared_losses(
     target_loss: float | None = None,
     predicted: tuple[float, float] | None = None,
 ) -> Figure:
-    """A line for each of some runs, by name, and where each was planned anew."""
+    """A line for each run, by name, and where it was re-planned."""
     curves = {name: over.curve(run) for name, run in runs.items() if run.final_loss is not None}
     parts: list[Part] = []
     for (name, curve), (colour, dash) in zip(curves.items(), run_looks(), strict=False):
@@ -226,9 +226,9 @@ def _lines(runs: Sequence[RunRecord], curves: Sequence[Curve], over: Over) -> li
 
 
 def _median(runs: Sequence[RunRecord], curves: Sequence[Curve], over: Over) -> list[Line]:
-    """A run that has ended keeps its last loss, one that diverged counts as infinite.
+    """The median line, which ends where half of the runs have.
 
-    The line ends where half of the runs have.
+    A run that has ended keeps its last loss, one that diverged counts as infinite.
     """
     if len(runs) < _LEAST_FOR_A_MEDIAN:
         return []
@@ -245,7 +245,7 @@ def _median(runs: Sequence[RunRecord], curves: Sequence[Curve], over: Over) -> l
 
 
 def sound_runs(runs: Sequence[RunRecord]) -> list[RunRecord]:
-    """Those that have a loss to show: all that did not diverge."""
+    """The runs that have a loss to show and did not diverge."""
     return [run for run in runs if run.status != "diverged" and run.final_loss is not None]
 
 

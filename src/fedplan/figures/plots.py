@@ -1,6 +1,6 @@
 """Plots in one call, for a notebook or a paper.
 
-All take what was computed first, options by name, and `backend`: "plotly" gives an interactive
+All take computed results first, options by name, and `backend`: "plotly" gives an interactive
 figure, "matplotlib" one for print. `figure.write_html` or `figure.savefig` saves it.
 """
 

@@ -51,7 +51,7 @@ def save_figure(data: Figure, path: str | os.PathLike[str]) -> None:
 
 
 def still_image(data: Figure) -> str:
-    """The figure for print as the address of an image that holds it all: an SVG."""
+    """The figure for print as a data URL of an SVG."""
     drawn = _printed(_bare(data), ".svg")
     return f"data:image/svg+xml;base64,{base64.b64encode(drawn).decode()}"
 

@@ -69,7 +69,7 @@ def _place(axis: Axis | Categories, value: float) -> float:
 
 
 def _numbers(values: FloatArray) -> list[float | None]:
-    """Few digits, and nothing where there is no number."""
+    """Few digits, and nothing if there is no number."""
     return [None if math.isnan(value) else few_digits(value) for value in values.tolist()]
 
 

@@ -29,8 +29,7 @@ _MOST_NAMES = 24  # along an axis, before they run into each other
 class Part:
     """What all parts have.
 
-    name : in the legend, which has no entry if it is empty, and one entry, that of the
-        first, for equal names.
+    name : in the legend; empty for no entry. Parts of the same name share the first one's entry.
     hover : shown on screen under the pointer, "{x}" and "{y}" being the numbers there; one
         text, or one for each point.
     """
@@ -44,7 +43,7 @@ class Part:
 class Line(Part):
     """A line through points.
 
-    look : of the markers on its points, if any: of many points, on every few.
+    look : of the markers on its points, or on every few of many points; None for no markers.
     low, high : the range of y: a bar where each point has a marker, else a band.
     """
 
@@ -59,12 +58,12 @@ class Line(Part):
 
     @property
     def every(self) -> int:
-        """One of how many points has a marker."""
+        """Every how many points there is a marker."""
         return max(1, self.x.size // _MARKERS)
 
     @property
     def has_band(self) -> bool:
-        """Whether what y may be is a band."""
+        """Whether the range of y is drawn as a band."""
         return self.low.size > 0 and (self.look is None or self.every > 1)
 
 
@@ -80,7 +79,7 @@ class Points(Part):
 
     @property
     def rim(self) -> str:
-        """The colour around each: white tells a full one from what is behind it."""
+        """The colour around each: white sets a filled one off from what is behind it."""
         is_full = not self.hollow and not self.look.is_stroke and self.look.size >= _SMALL_MARKER
         return "white" if is_full else self.look.colour
 
@@ -235,7 +234,7 @@ def interval(
     goes_on: bool = False,
     **words: Any,
 ) -> tuple[Part, ...]:
-    """From `low` to `high` along x at a place of y; an arrow where it goes on beyond."""
+    """A line from `low` to `high` along x at a place of y; with an arrow if it goes on."""
     x, y = np.array([low, high]), np.full(2, at)
     cap, arrow = (
         Look(colour=colour, symbol=one, size=9.0) for one in ("line-ns", "triangle-right")
@@ -274,7 +273,7 @@ def alone(*panels: Panel) -> Figure:
 def line_with_spread(
     name: str, look: Look, x: FloatArray, y: FloatArray, around: FloatArray | None = None
 ) -> Line:
-    """A line; `around` is what y may differ by to either side, where that is known."""
+    """A line; `around` is the spread of y to either side, if known."""
     hover = f"{name}: {{x}}, {{y}}"
     line = Line(name=name, x=x, y=y, colour=look.colour, look=look, layer=look.layer, hover=hover)
     return line if around is None else replace(line, low=y - around, high=y + around)

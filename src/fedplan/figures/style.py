@@ -8,7 +8,7 @@ from typing import Literal, TypeVar
 Dash = Literal["solid", "dash", "dot"]
 Key = TypeVar("Key")
 
-# Okabe and Ito's palette: told apart with every kind of colour vision.
+# Okabe and Ito's palette, which can be told apart with every kind of colour vision.
 BLUE, SKY, GREEN, ORANGE = "#0072B2", "#56B4E9", "#009E73", "#E69F00"
 VERMILLION, PURPLE, BLACK = "#D55E00", "#CC79A7", "#000000"
 BAND_OPACITY = 0.16

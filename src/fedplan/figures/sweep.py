@@ -1,11 +1,12 @@
 """The sweep figure: a heat map of costs over (K, E), relative to the best."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import compress
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fedplan.core.fleet import FloatArray
 from fedplan.errors import InputError
@@ -32,8 +33,8 @@ def sweep_figure_data(
 ) -> Figure:
     """Data of the sweep figure.
 
-    costs : of each (K, E); infinite where a seed did not reach the target.
-    best : the (K, E) that the others are compared with; None where none reached the target.
+    costs : of each (K, E); infinite if a seed did not reach the target.
+    best : the (K, E) that the others are compared with; None if none reached the target.
     reached : what to write in a cell that did not, such as "7/10".
     by_groups : whether K is the number of groups that take turns.
     name : what was swept, for the title.
@@ -55,29 +56,13 @@ def sweep_figure_data(
     words = [ratio_label(one) if math.isfinite(one) else _MISSED for one in ratio.tolist()]
     who = [f"{k:,} groups" if by_groups else f"K={k:,}" for k, _ in costs]
     hovers = [f"{a}, E={e:,}\n{b}" for a, (_, e), b in zip(who, costs, words, strict=True)]
-    parts: list[Part] = [
-        _boxes(
-            places[arrived],
-            colours=tuple(between(HEAT, shade) for shade in shades[arrived]),
-            edge="white",
-            hover=tuple(compress(hovers, arrived)),
-        )
-    ]
-    if not arrived.all():
-        style: dict[str, Any] = {"colours": "white", "hatched": True, "name": _NAME}
-        parts.append(_boxes(places[~arrived], **style, hover=tuple(compress(hovers, ~arrived))))
+    parts: list[Part] = [*_coloured(places, arrived, shades, hovers)]
     if max(len(clients), len(steps)) <= _MOST_LABELS:
-        is_dark = arrived & (shades > DARK_FROM)
         texts = [
             "best" if setting == best else (reached or {}).get(setting, "") if at == _MISSED else at
             for setting, at in zip(costs, words, strict=True)
         ]
-        # In print a rim of white is around ink alone: hatching needs it, and colours do not.
-        light = arrived & ~is_dark
-        for chosen, colour in ((~arrived, INK), (light, BLACK), (is_dark, "white")):
-            x, y = places[chosen].T
-            said = tuple(compress(texts, chosen))
-            parts.append(Texts(x=x, y=y, texts=said, side=(0, 0), colour=colour, layer=2))
+        parts += _labels(places, texts, arrived, shades > DARK_FROM)
     if best is not None:
         frame = places[[*costs].index(best)][None]
         parts.append(_boxes(frame, _INSET, colours="", edge=VERMILLION, edge_width=2.4, layer=1))
@@ -95,6 +80,30 @@ def sweep_figure_data(
         size=(min(max(width, 6.5), 13.0), min(max(height, 3.6), 9.5)),
         note=note,
     )
+
+
+def _coloured(
+    places: FloatArray, arrived: NDArray[np.bool_], shades: FloatArray, hovers: Sequence[str]
+) -> Iterator[Boxes]:
+    """The cells, those that did not arrive hatched."""
+    colours = tuple(between(HEAT, shade) for shade in shades[arrived])
+    hover = tuple(compress(hovers, arrived))
+    yield _boxes(places[arrived], colours=colours, edge="white", hover=hover)
+    if not arrived.all():
+        style: dict[str, Any] = {"colours": "white", "hatched": True, "name": _NAME}
+        yield _boxes(places[~arrived], **style, hover=tuple(compress(hovers, ~arrived)))
+
+
+def _labels(
+    places: FloatArray, texts: Sequence[str], arrived: NDArray[np.bool_], dark: NDArray[np.bool_]
+) -> Iterator[Texts]:
+    """The texts of all cells, each in a colour that can be read there."""
+    # In print a rim of white is around ink alone: hatching needs it, and colours do not.
+    inks = ((~arrived, INK), (arrived & ~dark, BLACK), (arrived & dark, "white"))
+    for chosen, colour in inks:
+        x, y = places[chosen].T
+        said = tuple(compress(texts, chosen))
+        yield Texts(x=x, y=y, texts=said, side=(0, 0), colour=colour, layer=2)
 
 
 def _values(label: str, values: Sequence[int]) -> Categories:

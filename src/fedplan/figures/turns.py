@@ -29,18 +29,18 @@ from fedplan.words import (
 )
 
 MOST_ROUNDS = 60  # of the timeline: more cannot be told apart
-_MOST_ROWS = 20  # of the timeline; of more groups those of like speed share a row
+_MOST_ROWS = 20  # of the timeline; with more groups, those of similar speed share a row
 # Times the longest bar: the axis leaves room for what is written at its end.
 _ROOM, _BILL_ROOM = 1.55, 2.6
-_LETTERS = 21  # of a line of a name
+_LETTERS = 21  # in one line of a name
 _THICK = 0.74
-_EDGE = 0.6  # between rounds: of the shortest ones something is left
+_EDGE = 0.6  # between rounds; thin, so that the shortest ones stay visible
 _PERCENT = Unit(name="%", size=0.01)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnBill:
-    """What training to the target takes in one way, in expected rounds and in total."""
+    """What training to the target takes with one setting: expected rounds, and totals."""
 
     name: str
     rounds: float
@@ -107,7 +107,7 @@ def turns_figure_data(
 
 
 def plan_turns_data(plan: Plan, *, most_bills: int | None = None) -> Figure:
-    """The same of a plan by turns, beside its alternatives or the first of them."""
+    """The same for a plan by turns, next to its alternatives or the first of them."""
     if plan.prediction is None or not plan.groups:
         raise InputError("a figure of turns is for a plan by turns, and this one is not.")
     priced = {"in turns": plan.prediction} | {o.name: o.prediction for o in plan.alternatives}
@@ -183,7 +183,7 @@ def _timeline(
 
 
 def _steps(ends: FloatArray, at: FloatArray) -> Line:
-    """From round to round, so that one sees whose turn comes next."""
+    """Lines from round to round, which show whose turn comes next."""
     down = np.sign(np.diff(at)) * _THICK / 2
     nothing = np.full(down.size, np.nan)
     times = np.column_stack([ends[:-1], ends[:-1], nothing]).ravel()
@@ -210,7 +210,7 @@ def _uniform_rounds(length: float, span: float, row: int, name: str) -> Boxes:
         colours=tuple(GREY if whole else GRID for whole in is_whole),
         edge="white",
         edge_width=_EDGE,
-        hover=f"{name}: {seconds(length)} a round on average",
+        hover=f"{name}: {seconds(length)} per round on average",
     )
 
 

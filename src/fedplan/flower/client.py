@@ -45,7 +45,7 @@ Handler = Callable[[Message, Context], Message]
 
 
 def node_name(context: Context) -> str | None:
-    """What a node is called: its `name`, else by its `partition-id`; None where it has neither."""
+    """What a node is called: its `name`, else by its `partition-id`; None if it has neither."""
     config = context.node_config
     if "name" in config:
         return str(config["name"])
@@ -120,7 +120,7 @@ def steps(message: Message, weights: Any, batches: Iterable[Any] | None = None) 
         will be replied with. It is looked at once, when half of the steps are done, and a few
         hundred numbers that sketch its change are sent along: they tell the server whether more
         local steps would pay.
-    batches : whatever the loop goes over, a DataLoader say; it is gone over as often as needed.
+    batches : whatever the loop goes over, a DataLoader say; it is iterated as often as needed.
         Without it, steps are numbered from 0.
 
     A loop over epochs may stay: the first epoch has all of the steps, and others have none.
@@ -168,7 +168,7 @@ def wants_sketch(message: Message) -> bool:
 
 
 def tell_halfway(message: Message, weights: ArrayRecord) -> None:
-    """Have the reply tell a sketch of what training has changed when half of the steps are done."""
+    """Have the reply sketch what training has changed after half of the steps."""
     seed = _from_config(message, SKETCH_SEED)
     if not isinstance(seed, int):
         raise FedplanError(f"{SKETCH_SEED} must be a whole number, but the server sent {seed!r}.")

@@ -1,6 +1,6 @@
 """Conduct: how reliably clients have answered lately, and so which to ask and wait for.
 
-Everything follows from the observations of rounds: told of them again, it comes to the same.
+Everything follows from the observations of rounds: hearing them again leads to the same state.
 """
 
 import math
@@ -12,16 +12,16 @@ from fedplan.flower.exchange import SLACK_S
 
 AWAY = "it is not there"
 RESTS = "it has failed several times in a row, and is asked less often"
-# A client that has failed f times in a row sits out 2^(f-1) - 1 of its turns, at most so many: one
-# that always fails costs little, and one that is repaired is back before long.
+# A client that has failed f times in a row sits out 2^(f-1) - 1 of its turns, but no
+# more than this: one that always fails costs little, and one that is repaired is back soon.
 MOST_TURNS = 15
-# A round waits so many times as long as its slowest client has lately taken, and a moment. Who is
-# late is given twice as long the next time, for it may have become slower rather than broken, and
-# four times as long at most: with the turns it sits out, one that never answers then costs the
+# A round waits `LATE` times as long as its slowest client has lately taken, and `SLACK_S`. A late
+# client is given twice as long the next time, since it may have become slower rather than broken,
+# and four times as long at most: with the turns it sits out, one that never answers then costs the
 # others less than a round each.
 LATE = 3.0
 MOST_PATIENCE = 4.0
-SPREAD = 10.0  # of devices of one federation: before any is known, who takes longer is late
+SPREAD = 10.0  # before any client is known: one that takes this many times as long as most is late
 RECENT = 8  # answers that tell how long a client takes
 
 
@@ -36,7 +36,7 @@ class Conduct:
         self._answers: Counter[int] = Counter()
 
     def hear(self, observations: Iterable[Observation]) -> None:
-        """What came of asking some clients."""
+        """Hear what came of a round."""
         for one in observations:
             if one.problem == RESTS:
                 self._sat_out[one.client] += 1
@@ -57,16 +57,13 @@ class Conduct:
         return self._sat_out[client] < min(turns, MOST_TURNS)
 
     def halves(self, clients: Iterable[int]) -> bool:
-        """Whether it is these clients' turn to make half of the steps, which is every other one.
-
-        Their first rounds have all of the steps, one after the other, to tell what a step costs.
-        """
+        """Whether these clients are to make half of the steps: in their first, third, ... round."""
         return max((self._answers[client] for client in clients), default=0) % 2 == 0
 
     def deadline_s(self, clients: Iterable[int], local_steps: int, most: float) -> float:
-        """How long to wait for these clients, `most` at most and where nobody was ever heard of.
+        """How long to wait for these clients: `most` at most, and if none was ever heard of.
 
-        One that was never heard of is taken for the slowest of those that were.
+        One that was never heard of counts as the slowest of those that were.
         """
         if not self._recent:
             return most
@@ -80,7 +77,7 @@ class Conduct:
 
     @property
     def spread(self) -> float:
-        """How many times as long as most clients one may take that nothing is known of."""
+        """How many times as long as most a client may take; infinite once clients are known."""
         return math.inf if self._recent else SPREAD
 
     def _usual_s(self, client: int, local_steps: int) -> float:

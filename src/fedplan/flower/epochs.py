@@ -1,7 +1,6 @@
 """Epochs: clients that count passes over their data instead of local steps.
 
-Nothing tells what half of their steps have done, so they make all of them and half of them by
-turns.
+Their update half-way is not known, so they make all of their steps and half of them alternately.
 """
 
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ from fedplan.errors import require
 class Asked:
     """What a client is asked for.
 
-    half : whether it is half of what it usually is; None where it is never halved.
+    half : whether it is half of what it usually is; None if it is never halved.
     """
 
     steps: int
@@ -23,10 +22,10 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Epochs:
-    """How clients are asked that count epochs. All make as many, whatever data they have.
+    """How to ask clients that count epochs. All make the same number, whatever data they have.
 
-    steps : that an epoch counts for: the examples of an average client over its batch size.
-    key : under which the message's config has the number of epochs.
+    steps : local steps of an epoch: the examples of an average client over its batch size.
+    key : the name of the number of epochs in a message's config.
     whole : whether that must be a whole number, as for `range`.
 
     >>> Epochs(steps=47).ask(local_steps=200, half=False)

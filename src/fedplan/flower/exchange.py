@@ -20,8 +20,8 @@ from fedplan.flower.replies import clean
 POLL_S = 0.1
 SLACK_S = 30.0  # for a client beyond its usual time: starting a process takes some when busy
 PATIENCE_S = 0.25  # for one reply to be read, before the next one is looked at
-# A message lives so much longer than its deadline: it is then fedplan that says that an answer is
-# late, and not Flower, whose word for it is that the message is not in its database.
+# How much longer a message lives than its deadline, so that fedplan reports a late answer, and not
+# Flower, which would say that the message is not in its database.
 AFTERLIFE_S = 10.0
 
 
@@ -33,12 +33,12 @@ class Clock(Protocol):
         ...
 
     def wait(self, seconds: float) -> None:
-        """Let some pass, at most so many, until it is worth looking for replies again."""
+        """Wait until it is worth looking for replies again, at most so many seconds."""
         ...
 
 
 class WallClock:
-    """Real seconds, which no change of the date moves."""
+    """Real seconds, whatever happens to the date."""
 
     now = staticmethod(time.monotonic)
     wait = staticmethod(lambda seconds: time.sleep(min(POLL_S, seconds)))
@@ -54,7 +54,7 @@ class Order:
 
     @classmethod
     def of(cls, message: Message, asked: Asked | None = None) -> Order:
-        """What a strategy's message says; deadline and group are the round's."""
+        """The order in a strategy's message; deadline and group are the round's."""
         return cls(message.content, message.metadata.message_type, asked)
 
 
@@ -62,7 +62,7 @@ class Order:
 class Answer:
     """What came of one message: a reply, or why there is none.
 
-    seconds : from sending to the reply; None where none came.
+    seconds : from sending to the reply; None if none came.
     """
 
     reply: Message | None
@@ -73,7 +73,7 @@ class Answer:
 class Post:
     """Sends messages and fetches their replies.
 
-    A reply belongs to a message by the id of that message, never by who says that they sent it:
+    A reply is matched to its message by the message's id, never by the sender that it names:
     errors that Flower reports in a node's place carry a useless sender. A message is asked for
     only while its deadline has not passed, so that no late reply is taken for one of another round.
     """
@@ -82,7 +82,7 @@ class Post:
         self.grid, self.clock = grid, clock
         # Flower's simulation engine: nodes are processes of this machine, and wait for its cores.
         self.is_simulated = type(grid).__name__ == "InMemoryGrid"
-        self._reading: dict[str, Future[Answer | None]] = {}  # by message id: what takes longer
+        self._reading: dict[str, Future[Answer | None]] = {}  # by message id: those being read
 
     def send(
         self, orders: Mapping[int, Order], group: str, deadline_s: float
@@ -114,7 +114,7 @@ class Post:
     def exchange(
         self, orders: Mapping[int, Order], group: str, deadline_s: float, spread: float = math.inf
     ) -> Iterator[tuple[int, Answer]]:
-        """Send, and give each answer with its node once it is there; late ones at the deadline.
+        """Send, and yield each node's answer once it is there; missing ones at the deadline.
 
         spread : once half have answered, the others have so many times as long as these took, and
             `SLACK_S`.
@@ -137,7 +137,7 @@ class Post:
             yield node, Answer(None, None, f"no answer within {deadline_s:g} s")
 
     def _look(self, sent: Outgoing) -> Answer | None:
-        """The answer, if it is there and read; one that takes long to read is left to itself.
+        """The answer, if it is there; one that takes long is read in the background.
 
         Flower announces a reply when its upload begins, and reads it when that has ended, however
         long it takes. A slow network must neither hold up what others have sent nor the deadline.
@@ -161,19 +161,19 @@ class Post:
             except Exception as error:
                 reading.set_exception(error)
 
-        # Not of a pool, whose threads are waited for when the server ends.
+        # Not of a pool, whose threads would be waited for when the server ends.
         Thread(target=read, daemon=True).start()
         return reading
 
     def _fetch_one(self, sent: Outgoing) -> Answer | None:
-        # One at a time: a malformed reply then costs no other client's.
+        # One at a time, so that a malformed reply does not cost those of others.
         if not sent.accepted:
             return Answer(None, None, "the message could not be sent")
         try:
             replies = list(self.grid.pull_messages([sent.message_id]))
         except (HTTPError, OSError):  # the connection to Flower is lost, which is no client's doing
             raise
-        except Exception as error:  # whatever a malformed reply makes Flower's reading of it raise
+        except Exception as error:  # whatever Flower raises on a malformed reply
             problem = f"its answer cannot be read: {clean(repr(error))}"
             return Answer(None, self.clock.now() - sent.sent, problem)
         for reply in replies:

@@ -1,6 +1,6 @@
 """Journal: the rounds of a live study in the store, and its models in files beside it.
 
-With a model is what the strategy remembered after it, so that both are of the same round.
+A model's file also has the strategy's state after it, so that both are of the same round.
 
 A round is in the store before its model is in a file. A server killed between the two makes that
 one round again, and forgets the first.
@@ -31,9 +31,9 @@ _PREFIX, _STATE = "array:", "strategy"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """Where a run stands: its rounds, and the models after the last of them, the last one last.
+    """Where a run stands: its rounds, and the models after the last of them, newest last.
 
-    strategy : what the strategy remembers after the last round; None where that is not kept.
+    strategy : what the strategy remembers after the last round; None if that is not kept.
     """
 
     rounds: tuple[RoundRecord, ...]
@@ -88,7 +88,7 @@ class Journal:
     def keep(
         self, job: Job, record: RoundRecord, weights: Weights, strategy: StrategyState, models: int
     ) -> None:
-        """Keep one more round, model and strategy after it; of models, so many of the last."""
+        """Keep a round, and the model and strategy after it; only the last `models` models stay."""
         self._store.save_round(self._experiment, job.course, job.seed, record)
         folder = self._folder_of(job)
         save_weights(folder / f"{record.round}.npz", record.round, weights, strategy)
@@ -115,7 +115,7 @@ def _files(folder: Path) -> dict[int, Path]:
 def save_weights(
     path: Path, round_: int, weights: Weights, strategy: StrategyState | None = None
 ) -> None:
-    """Write a model; the file is whole, on the disk, or as it was."""
+    """Write a model; if that fails, the file stays as it was."""
     path.parent.mkdir(parents=True, exist_ok=True)
     named: dict[str, Any] = {f"{_PREFIX}{name}": value for name, value in weights.items()}
     named[_ROUND] = np.array(round_)

@@ -32,8 +32,8 @@ class Judge:
     def judged(self, made: Made, models: Models, conduct: Conduct, *, both: bool) -> Made:
         """The round with the better of the average and the last model after it.
 
-        The last one is looked at as often as simulated. Clients evaluate the average alone, for
-        that takes a round trip: where the strategy wants it, or where nobody else tells the loss.
+        The last one is evaluated as often as in the simulator. Clients evaluate only the average,
+        since that takes a round trip, if the strategy wants it or nobody else tells the loss.
         """
         record, average, last_loss = made.record, models.average(), None
         if not all(np.isfinite(value).all() for value in average.values()):

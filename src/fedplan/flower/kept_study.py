@@ -31,7 +31,7 @@ Pair = tuple[int, int]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Begun:
-    """A course that is found by what its study began with, and trains as it is told to now."""
+    """A course with the setting and identity of its first start, by which its run is found."""
 
     setting: Setting
     identity: str
@@ -48,7 +48,7 @@ class Begun:
 
 
 class KeptStudy:
-    """What is in a store, and in a folder beside it; one that was begun before is found again."""
+    """A study in a store and a folder beside it; one that was begun before is found again."""
 
     def __init__(
         self, store: Store, name: str, folder: Path, arrays: ArrayRecord, **configuration: Any
@@ -69,7 +69,7 @@ class KeptStudy:
             save_names(self._store, self._entry, names)
 
     def first_arrays(self, arrays: ArrayRecord) -> ArrayRecord:
-        """The arrays of the first start: a run that was not begun yet begins where others did."""
+        """The arrays of the first start, from which every run of the study begins."""
         path = self._folder / "initial.npz"
         given = Layout(arrays).arrays
         if not path.exists():
@@ -89,7 +89,7 @@ class KeptStudy:
         *,
         fleet: Fleet | None = None,
     ) -> Begun:
-        """The course, by which the run is found again that this seed has begun with.
+        """The course for this seed, by which a run that was begun before is found again.
 
         fleet : devices by their names; without it, what earlier runs have measured.
         """
@@ -102,7 +102,7 @@ class KeptStudy:
         course = _course(problem, plan, len(self.names), known)
         kept = {
             "clients": len(self.names),
-            "known": known,  # what their devices cost; None where nothing was known
+            "known": known,  # what their devices cost; None if nothing was known
             "setting": course.setting.to_dict(),
             "identity": "" if plan else Online.name,
         }
@@ -134,7 +134,7 @@ class KeptStudy:
 
 
 def begun_from(kept: Mapping[str, Any], problem: Problem, plan: Pair | None) -> Begun:
-    """The course of a study that was begun so, whatever has changed since."""
+    """The course of a study that began like this, whatever has changed since."""
     return Begun(
         setting=setting_from_dict(dict(kept["setting"])),
         identity=kept["identity"],
@@ -143,7 +143,7 @@ def begun_from(kept: Mapping[str, Any], problem: Problem, plan: Pair | None) -> 
 
 
 def _refuse_another(store: Store, name: str, settings: Mapping[str, Any]) -> None:
-    """Refuse a study that was begun as another: what is kept would not be true of this one."""
+    """Refuse to go on with another configuration: what is kept would not be true of it."""
     now = json.loads(to_json(settings))
     for entry in store.studies():
         begun = entry.settings
@@ -176,7 +176,7 @@ def _course(
 
 
 def _matched(names: Sequence[str], earlier: Fleet | None) -> dict[str, Any] | None:
-    """What these clients' devices cost; those not among the earlier ones are taken for the mean."""
+    """What these clients' devices cost; those not among the earlier ones get the mean."""
     rows = {name: row for row, name in enumerate(earlier.device or ())} if earlier else {}
     places = [rows.get(name) for name in names]
     found = [row for row in places if row is not None]

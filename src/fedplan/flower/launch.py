@@ -32,8 +32,8 @@ def launch_study(
     federation : the name of a SuperLink connection in Flower's configuration.
     follow : hears every line that Flower prints.
 
-    What ended the study early is raised as it was raised there. The folder it makes is the desk
-    that the server answers to, and that it ends without.
+    An error that ended the study there is raised here again. The server writes its answer into
+    the `desk` folder, and ends if that is gone.
     """
     store = path_of(store_url).absolute()
     with TemporaryDirectory(prefix="fedplan-") as desk:

@@ -20,10 +20,10 @@ def to_record(weights: Weights) -> ArrayRecord:
 
 
 def kept_after(rounds: Sequence[RoundRecord]) -> int:
-    """How many of the last models are averaged after these rounds; 0 where the last one counts.
+    """How many of the last models are averaged after these rounds; 0 if only the last counts.
 
-    As the simulator has it: as many as the law of the round says, and of the later half of the
-    rounds alone.
+    As in the simulator: as many as the law of the round says, but only those of the later half of
+    the rounds.
     """
     kept = 0
     for record in rounds:
@@ -45,16 +45,16 @@ class Models:
 
     @property
     def averaged(self) -> int:
-        """How many models the one that is judged is the average of."""
+        """How many models are in the average that is judged."""
         return max(len(self._recent), 1)
 
     def after(self, round_: int, weights: Weights, averaged: int) -> Models:
-        """These and one more, after this round; `averaged` of the last are wanted."""
+        """These models and one more, after this round; the last `averaged` are wanted."""
         kept = _allowed(len(self._recent), averaged, round_)
         return Models([*self._recent, weights], kept)
 
     def average(self) -> Weights:
-        """The average of the last models; the last itself where it is of one."""
+        """The average of the last models; the last itself if it is alone."""
         if len(self._recent) < 2:
             return self.weights
         found = {}
@@ -68,5 +68,5 @@ class Models:
         return found
 
     def best(self, record: RoundRecord) -> Weights:
-        """The one of both that had the loss of this record, which is the last."""
+        """The last model or the average: the one whose loss the last record has."""
         return self.weights if record.model_loss == record.loss else self.average()

@@ -21,7 +21,7 @@ from fedplan.errors import FedplanError, InputError
 from fedplan.flower.epochs import Asked
 from fedplan.flower.log import LOG
 
-# Names in messages. Those of Flower's own strategies where they have one.
+# Names in messages, where possible those of Flower's own strategies.
 LOCAL_STEPS, LEARNING_RATE = "local-steps", "learning-rate"
 SERVER_ROUND, SEED = "server-round", "seed"
 NUM_EXAMPLES = "num-examples"
@@ -188,8 +188,8 @@ class ReplyChecks:
         examples = self._examples(client, metrics, self._trained)
         done, seconds = _number(metrics, STEPS_DONE), _number(metrics, TRAIN_SECONDS)
         if done is None and self._counts_epochs:
-            # It says nothing of its training, so all of its round trip counts for that; what does
-            # not grow with its steps shows when they change.
+            # It does not time its training, so its whole round trip counts as such; the part that
+            # does not grow with the steps shows when they change.
             seconds = round_trip_seconds
         elif done is None:
             raise Rejected(
@@ -231,7 +231,7 @@ class ReplyChecks:
         )
 
     def drop_sketch(self, client: int, why: str) -> None:
-        """Count a sketch that is not used; the client's update is."""
+        """Count a sketch that is not used; the client's update still is."""
         self.dropped[client] += 1
         LOG.warning("Client %d's half-way sketch is not used: %s.", client, why)
 
@@ -268,7 +268,7 @@ class ReplyChecks:
         )
 
     def _examples(self, client: int, metrics: MetricRecord, known: Mapping[int, float]) -> float:
-        """How many examples a client says it has, held against what others have said."""
+        """How many examples a client says it has, checked against what others have said."""
         key = self._weight_key
         if key not in metrics:
             raise Rejected(f"its MetricRecord must have {key}, but has {_shown(sorted(metrics))}")
@@ -297,7 +297,7 @@ def _metrics(reply: Message) -> MetricRecord:
 
 
 def _number(metrics: MetricRecord, key: str) -> float | None:
-    """A finite number; None where there is none."""
+    """A finite number; None if there is none."""
     value = metrics.get(key)
     if value is None:
         return None
@@ -314,7 +314,7 @@ def _is_finite(value: object) -> bool:
 
 
 def _as_float(value: object) -> float:
-    """A number as such; NaN of anything else."""
+    """A number as a float; NaN for anything else."""
     try:
         return float(value) if isinstance(value, int | float) else math.nan
     except OverflowError:  # an int beyond all floats

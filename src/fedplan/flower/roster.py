@@ -82,7 +82,7 @@ class Roster:
     def _take(self, introduced: dict[int, str], nodes: Iterable[int]) -> None:
         here = set(nodes)
         self._named = {n: name for n, name in (self._named | introduced).items() if n in here}
-        # The first of two nodes with one name has it, for as long as it is there.
+        # Of two nodes with the same name the first has it, for as long as it is there.
         holders: dict[str, int] = {}
         for node, name in self._named.items():
             if holders.setdefault(name, node) != node and node in introduced:
@@ -90,7 +90,7 @@ class Roster:
                     "Nodes %s and %s both call themselves %s: only the first takes part. Give "
                     "every node its own partition-id.", holders[name], node, name,
                 )  # fmt: skip
-        if not self._is_waiting:  # all at once, for the order of answers is anybody's guess
+        if not self._is_waiting:  # all at once, since answers come in any order
             self.names += sorted(holders.keys() - set(self.names), key=_natural)
         numbers = {name: number for number, name in enumerate(self.names)}
         self._present = {numbers[name]: node for name, node in holders.items() if name in numbers}

@@ -40,7 +40,7 @@ from fedplan.profiling.observed import Ledger
 class Made:
     """A round, the model after it, and what the strategy made of the clients' own metrics.
 
-    metrics, evaluated : of training, and of the clients' evaluation; None where there are none.
+    metrics, evaluated : of training, and of the clients' evaluation; None if there are none.
     """
 
     record: RoundRecord
@@ -51,7 +51,7 @@ class Made:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """What a round is made with; `sketcher` where it is to tell what half of its steps did."""
+    """What a round is made with; a `sketcher` if it is to tell what half of its steps did."""
 
     round: int
     setting: Setting
@@ -122,7 +122,7 @@ class Rounds:
     def _ask_group(
         self, turn: Turn, conduct: Conduct
     ) -> tuple[list[Observation], dict[int, Contribution]]:
-        """Ask those whose turn it is; who is away or fails is left out, and comes round again."""
+        """Ask those whose turn it is; those that are away or fail are left out until the next."""
         if not self.roster.wait_for(1, self.rules.wait_s):
             raise FailedRound(
                 "unavailable",
@@ -143,9 +143,9 @@ class Rounds:
         return sorted(seen, key=lambda one: one.client), parts
 
     def _by_law(self, turn: Turn, cohort: Sequence[int], ledger: Ledger) -> tuple[float, ...]:
-        """The shares of those that answered, with what is known of everybody's samples by now.
+        """The shares of those that answered, by the samples known by now.
 
-        One that turns out to have far more than its group was made for does not shake the model.
+        They are cut for a client that turns out to have far more than its group was made for.
         """
         samples = ledger.samples(len(self.roster.names))
         whole = turn.setting.participation.cohort(samples, turn.seed, turn.round)
@@ -157,7 +157,7 @@ class Rounds:
     ) -> tuple[list[Observation], dict[int, Contribution]]:
         """Ask K clients, and others in place of those that fail, until enough have answered.
 
-        Who takes another's place gets the other's order: the strategy is asked once a round.
+        A client that replaces another gets its order: the strategy is asked once per round.
         """
         clients, _ = turn.setting.pair
         parts: dict[int, Contribution] = {}
@@ -185,7 +185,7 @@ class Rounds:
     ) -> list[int]:
         """Whom to ask now: the round's cohort, then the next of the deal for those that failed.
 
-        Where nobody is left, those that failed are asked again, now or in earlier rounds.
+        If nobody else is left, those that failed now or in earlier rounds are asked again.
         """
         clients, _ = turn.setting.pair
         if not self.roster.wait_for(clients, self.rules.wait_s):
@@ -241,7 +241,7 @@ class Rounds:
         """Have clients train; what was observed of each, and what can be used."""
         steps = max((order.asked.steps for order in orders.values() if order.asked), default=1)
         deadline_s, spread = self.rules.deadline_s, math.inf
-        if not self.post.is_simulated:  # where nobody knows how long they wait for each other
+        if not self.post.is_simulated:  # where clients wait for each other
             deadline_s = conduct.deadline_s(orders, steps, deadline_s)
             spread = conduct.spread
         parts: dict[int, Contribution] = {}
@@ -281,7 +281,7 @@ class Rounds:
         deadline_s: float,
         spread: float = math.inf,
     ) -> Iterator[tuple[int, Answer]]:
-        """Give clients their orders; what comes back of each, or that nothing did."""
+        """Give clients their orders, and yield each one's answer, or that there was none."""
         present = self.roster.present
         client_of = {present[client]: client for client in orders}
         to_send = {present[client]: order for client, order in orders.items()}

@@ -24,7 +24,7 @@ class RoundRules:
     wait_s : for enough clients to be there.
     min_replies : answers that make a round of a fixed (K, E); None for all K.
     max_repeats : how often other clients are asked in place of those that failed. Where groups take
-        turns nobody is: who fails is left out, and comes round again.
+        turns nobody is: those that fail are left out until their next turn.
     """
 
     deadline_s: float = 3600.0
@@ -47,7 +47,7 @@ class RoundRules:
 
 
 class Silence:
-    """Rounds without an answer: single ones count, but all clients in vain end a run."""
+    """Rounds without an answer: a few are allowed, until all clients were asked in vain."""
 
     def __init__(self, rules: RoundRules) -> None:
         self._rules = rules
@@ -55,7 +55,7 @@ class Silence:
         self._asked: dict[int, Observation] = {}
 
     def hear(self, round_: int, observations: Iterable[Observation], clients: int) -> None:
-        """What came of a round; raises `FailedRound` once nobody is left to hope for."""
+        """What came of a round; raises `FailedRound` once all clients were asked in vain."""
         seen = list(observations)
         if any(not one.problem for one in seen):
             self._rounds, self._asked = 0, {}

@@ -1,9 +1,9 @@
 """FlowerRunner: any course on a live Flower federation.
 
 It keeps the runners' contract: what the simulator promises, a federation of well-behaved clients
-promises too. Of others, a round takes the answers that can be used, and says what was wrong with
-each: where K clients are drawn, others are asked in place of those that failed; where groups take
-turns, those that failed are left out and come round again.
+promises too. If clients fail, a round takes the answers that can be used, and says what was wrong
+with the others: where K clients are drawn, others are asked in place of those that failed; where
+groups take turns, those that failed are left out until their next turn.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ class FlowerRunner:
     strategy : asks the clients, and makes a model of what they have trained; FedAvg by default.
     evaluate : loss and accuracy (or None) of the model after a round; None has clients evaluate,
         and takes `loss_metric` and `accuracy_metric` of what the strategy makes of that.
-    learning_rate : sent to the clients as `learning-rate`, for every round its own.
+    learning_rate : that of each round is sent to the clients as `learning-rate`.
     train_config, evaluate_config : whatever else the clients need to know.
-    epochs : how clients are asked that count epochs, and do not measure themselves.
+    epochs : how to ask clients that count epochs, and do not measure themselves.
     names : clients known from before, in their order.
-    samples : how many each client has, where that is known; otherwise clients say it as they train.
+    samples : how many each client has, if known; otherwise clients say so as they train.
     report : told of every round.
     sinks : told of the run so far, after every round.
 
@@ -141,10 +141,10 @@ class FlowerRunner:
         progress: Callable[[Job, RoundRecord], None] | None = None,
         finished: Callable[[RunRecord], None] | None = None,
     ) -> Iterator[RunRecord]:
-        """Make the runs, one after the other; those that were cut off go on.
+        """Make the runs, one after the other; those that were cut off are resumed.
 
-        A round that the federation cannot make is no end of a run but of everything: clients that
-        come back go on with it.
+        A round that the federation cannot make raises an error and does not end its run, which goes
+        on once the clients are back.
         """
 
         def report(job: Job, made: Made) -> None:
@@ -161,7 +161,7 @@ class FlowerRunner:
             yield run
 
     def run(self, course: Course, stop: Stop, *, seed: int = 0) -> RunRecord:
-        """Train as the course steers until `stop` says so; a setting is one."""
+        """Train as the course steers until `stop` says so; a setting is a course, too."""
         self._check(course, stop)
         job = Job(course=course, seed=seed)
         state = self.journal.recall(job) if self.journal else None
@@ -250,7 +250,7 @@ class FlowerRunner:
 
 
 class _Training:
-    """One run under way, from its first round or from the last there is."""
+    """A run in progress, from the first round or from the last one stored."""
 
     def __init__(self, job: Job, stop: Stop, state: State, samples: Sequence[float]) -> None:
         self.job, self.rounds = job, list(state.rounds)
@@ -275,7 +275,7 @@ class _Training:
         return self.rounds[-1].round + 1 if self.rounds else 0
 
     def ask(self, clients: int) -> Setting:
-        """How to train the next round, where so many clients are known."""
+        """How to train the next round with so many known clients."""
         if isinstance(self.steering, LiveSteering):
             self.steering.meet(clients)
         return self.steering.ask()
@@ -286,7 +286,7 @@ class _Training:
         return bool(self._status) or self.job.course.wants_signal
 
     def take(self, record: RoundRecord, models: Models) -> Status | None:
-        """One more round; what has ended the run with it, if anything."""
+        """Add a round; the status by which it ends the run, if it does."""
         if record.loss is not None and self._watch.arrives(record.loss):
             self._status = "target"
         self.models = models
@@ -295,13 +295,13 @@ class _Training:
         return self._status
 
     def news(self) -> list[Decision]:
-        """What was settled on since this was last asked, and what was changed since."""
+        """The decisions that are new or changed since the last call."""
         found = [one for one in self.steering.decisions if one not in self._told]
         self._told.update(found)
         return found
 
     def ended(self, status: Status, message: str = "") -> RunRecord:
-        """The run, ended so."""
+        """The run, ended with this status."""
         return RunRecord(
             setting=self.job.setting,
             seed=self.job.seed,

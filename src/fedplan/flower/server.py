@@ -38,7 +38,7 @@ _POLL_S = 1.0
 def live_engine(
     grid: Grid, experiment: Experiment, store: Store, folder: Path, *, clock: Clock | None = None
 ) -> FlowerRunner:
-    """What makes the runs of a study, once a node is there for each of its clients.
+    """The engine of a study's runs, once there is a node for each of its clients.
 
     Client k is the node with partition-id k.
 
@@ -66,7 +66,7 @@ def live_engine(
 
 
 def _await(runner: FlowerRunner, clients: int) -> None:
-    """Wait for a node a client; one more or less would be another study."""
+    """Wait for one node per client; more or fewer would be another study."""
     there = runner.wait_for(clients, MEETING_S)
     strangers = runner.names[clients:]
     if there == clients and not strangers:
@@ -118,7 +118,7 @@ def main(grid: Grid, context: Context) -> None:
 
 
 def _show_log() -> None:
-    """Let what fedplan logs be seen by whoever follows the run: Flower hands on standard error."""
+    """Show fedplan's log to those who follow the run: Flower passes on standard error."""
     logger, lines = logging.getLogger("fedplan"), logging.StreamHandler()
     lines.setFormatter(logging.Formatter("fedplan: %(message)s"))
     logger.addHandler(lines)
@@ -137,7 +137,7 @@ def _reporter(desk: Path) -> Report:
 
 
 def _check_desk(desk: Path) -> None:
-    """End where the command has: nobody would wait for the rest."""
+    """End if the command has: nobody waits for the rest."""
     if not desk.is_dir():
         raise FedplanError("The command that began this has ended. Run it again to resume.")
 
@@ -146,8 +146,8 @@ def _check_desk(desk: Path) -> None:
 def _alone(folder: Path, desk: Path) -> Iterator[None]:
     """Be the only server of a study; one whose command was killed may still be at work.
 
-    Whoever comes second waits, and then finds what the first has done. A lock of SQLite ends with
-    the process that has it, however that ends.
+    The second one waits, and then finds what the first has done. A lock of SQLite ends with the
+    process that holds it, however that ends.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with closing(sqlite3.connect(folder / "lock.db", timeout=0, isolation_level=None)) as lock:

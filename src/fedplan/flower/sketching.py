@@ -11,15 +11,14 @@ from fedplan.core.signal import Signal, Sketch
 Weights = Mapping[str, NDArray[Any]]
 Vector = NDArray[np.float64]
 
-# Half-way a client may have gone further than in the end, where its steps are long and it turns
-# back: few samples and a large rate do that. Many times further than it or the others of its round
-# ever went is a sketch of something else.
+# With few samples and a large rate, a client may be further away half-way than in the end. But a
+# sketch that is this many times as long as its update and the median one is of something else.
 FURTHEST = 10.0
-FEWEST = 0.5  # of a round's shares that must have told: what few did, others may have undone
+FEWEST = 0.5  # of a round's shares that must be known: what few did, others may have undone
 
 
 def flat_update(new: Weights, old: Weights) -> Vector:
-    """The change of all real numbers of a model in one line; counters are no part of an update."""
+    """The change of all floating-point arrays of a model, as one vector."""
     changes = [
         (new[name].astype(np.float64) - old[name]).ravel()
         for name in sorted(old)
@@ -46,9 +45,9 @@ class Sketcher:
         updates: Sequence[tuple[float, Weights, Vector | None]],
         halves: Sequence[bool | None],
     ) -> Signal | None:
-        """What a round tells whose clients have made all of their steps, or half of them alone.
+        """The signal of a round whose clients have made either all of their steps or half of them.
 
-        halves : of each client which of both; None of those that always make the same.
+        halves : for each client, whether it made half; None if it always makes the same.
         """
         shares = np.array([share for share, _, _ in updates])
         told = np.array([half is not None for half in halves], dtype=bool)
@@ -68,10 +67,10 @@ class Sketcher:
     ) -> tuple[Signal | None, list[int]]:
         """What a round says of its local steps, and the places of sketches that cannot be true.
 
-        updates : of each client its share, its model, and its sketch half-way if it told one.
+        updates : for each client its share, its model, and its half-way sketch if it sent one.
 
-        Whole and half-way are of the same clients; there is no signal where those that told count
-        for less than half of the round.
+        Whole and half-way are of the same clients; there is no signal if they count for less than
+        half of the round.
         """
         told = [place for place, (_, _, half) in enumerate(updates) if half is not None]
         if not told:

@@ -41,18 +41,18 @@ EvaluateFn = Callable[[int, ArrayRecord], MetricRecord | None]
 
 
 class Planned(Strategy):
-    """A strategy of Flower's with who trains when, and for how many local steps, learnt on the way.
+    """A Flower strategy that learns on the way who should train when, for how many local steps.
 
     Training begins at once, with every client that is there: what their devices cost is measured
-    as they take part. Groups of like speed then take turns, and local steps follow what the updates
-    themselves show. No round is thrown away.
+    as they take part. Groups of similar speed then take turns, and local steps follow what the
+    updates themselves show. No round is thrown away.
 
     strategy : any of Flower's Message API, or your own: it configures, aggregates and evaluates
-        as ever, for the clients that are chosen. What it cannot keep is refused by name.
+        as ever, for the clients that are chosen. Options that fedplan cannot honour are refused.
     target_loss : where training ends.
     learning_rate : of the clients, for every round; sent to them as `learning-rate`. None where
         they have one of their own.
-    objective, constraints : what is to be low, and what must be kept to; seconds alone by default.
+    objective, constraints : what to minimise, by default seconds alone, and the limits to keep.
     plan : a fixed (K, E) to use instead, or a JSON file of `fedplan plan --format json`.
     fleet : a fleet.csv of `fedplan profile`, by the names of the nodes, so that groups and local
         steps are right from the first round; without it, what earlier runs of the study have
@@ -63,7 +63,7 @@ class Planned(Strategy):
     epochs : for clients that are not converted: how they are told their number of epochs.
     rules : how a round deals with clients that fail.
     loss_metric, accuracy_metric : what the clients' evaluation calls them, where they evaluate.
-    sinks : of mlflow, tensorboard and wandb, those that are told of every round.
+    sinks : any of mlflow, tensorboard and wandb, to be told of every round.
 
     After `start`, `setting` is the one last used, `decisions` what was settled on and why, and
     `status` and `message` say how training has ended.
@@ -178,7 +178,7 @@ class Planned(Strategy):
 
         evaluate_fn : a MetricRecord with `loss`, and `accuracy` if there is one, of the model
             after a round; without it, the clients' evaluation tells the loss.
-        timeout : seconds a round waits for an answer at most.
+        timeout : the most seconds that a round waits for an answer.
         """
         rules = replace(self._rules, deadline_s=min(timeout, self._rules.deadline_s))
         central: dict[int, MetricRecord] = {}
@@ -220,7 +220,7 @@ class Planned(Strategy):
 
     @contextmanager
     def _training(self, evaluate_fn: EvaluateFn | None) -> Iterator[None]:
-        """Have the hooks plan, and sinks end with the training."""
+        """Let the hooks plan during training, and close the sinks after it."""
         self._is_training, self._server_evaluates = True, evaluate_fn is not None
         try:
             yield
@@ -232,7 +232,7 @@ class Planned(Strategy):
     def _add_evaluations(
         self, result: Result, run: RunRecord, central: Mapping[int, MetricRecord]
     ) -> None:
-        """Losses and accuracies of every round, of those of earlier starts, too."""
+        """Add losses and accuracies of every round, including those of earlier starts."""
         names, evaluations = self._metrics, result.evaluate_metrics_clientapp
         if self._server_evaluates:
             names, evaluations = ("loss", "accuracy"), result.evaluate_metrics_serverapp
@@ -288,7 +288,7 @@ class PlannedFedAvg(Planned):
     def configure_evaluate(
         self, server_round: int, arrays: ArrayRecord, config: ConfigRecord, grid: Grid
     ) -> Iterable[Message]:
-        """As FedAvg does, where it is to."""
+        """As FedAvg does, unless the server evaluates."""
         if self._server_evaluates and not self._evaluates:
             return []
         return super().configure_evaluate(server_round, arrays, config, grid)
@@ -308,7 +308,7 @@ def _remarks(run: RunRecord, stop: Stop, runner: FlowerRunner) -> Iterator[str]:
 def _central(
     evaluate_fn: EvaluateFn, found: dict[int, MetricRecord]
 ) -> Callable[[int, ArrayRecord], tuple[float, float | None]]:
-    """What tells loss and accuracy; the metrics of each round's better model go to `found`."""
+    """Evaluate loss and accuracy; the metrics of each round's better model go to `found`."""
     best: dict[int, float] = {}
 
     def evaluate(round_: int, arrays: ArrayRecord) -> tuple[float, float | None]:

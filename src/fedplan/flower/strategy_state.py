@@ -1,8 +1,8 @@
 """State that a strategy keeps between rounds, such as FedAdam's moments, for storage.
 
-Of a strategy and of those that it wraps: numbers, texts, arrays, and lists and mappings of them;
-and of whatever has `state_dict` and `load_state_dict`, as Flower's privacy accountants, what these
-say. Nothing is pickled.
+It has the numbers, texts and arrays of a strategy and of those that it wraps, lists and mappings of
+them, and the `state_dict` of whatever can load it again, such as Flower's privacy accountants.
+Nothing is pickled.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class StrategyState:
 
 
 def configuration_of(layers: Sequence[Any]) -> list[dict[str, Any]]:
-    """What tells a strategy from others: its class, and the numbers and texts it was made with."""
+    """What identifies a strategy: its class, and the numbers and texts it was made with."""
     return [
         {"class": type(layer).__name__}
         | {
@@ -70,7 +70,7 @@ def configuration_of(layers: Sequence[Any]) -> list[dict[str, Any]]:
 
 
 def _packed(value: Any, arrays: list[NDArray[Any]]) -> list[Any]:
-    """A value as its kind and what JSON can have of it."""
+    """A value as its kind and its content for JSON."""
     if value is None or isinstance(value, bool | int | float | str):
         return ["value", value]
     if isinstance(value, np.generic):

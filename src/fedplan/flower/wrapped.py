@@ -28,7 +28,7 @@ from fedplan.flower.replies import (
 )
 from fedplan.flower.strategy_state import StrategyState, configuration_of
 
-# What a strategy may ask for itself; fedplan decides who trains, so these say nothing then.
+# What a strategy may ask for by itself; fedplan decides who trains, so these have no effect then.
 _FEWEST = ("min_train_nodes", "min_evaluate_nodes", "min_available_nodes")
 _USUAL = 2  # nodes that FedAvg wants unless told otherwise
 _INSTEAD = {
@@ -39,7 +39,7 @@ _LOOKS = 20  # at the nodes in one hook; a strategy that looks on waits for node
 
 
 class Chosen:
-    """A grid that offers these nodes alone, and is the grid in all else."""
+    """The grid, as if it had only these nodes."""
 
     def __init__(self, grid: Grid, nodes: Sequence[int], user: str) -> None:
         self._grid, self._nodes, self._user, self._looks = grid, list(nodes), user, 0
@@ -62,7 +62,7 @@ class Wrapped:
     """A strategy of Flower's whose hooks are called for chosen nodes.
 
     strategy : any of the Message API; one that wraps another, like those of differential privacy,
-        counts with what it wraps.
+        is checked and kept together with it.
     hooks : what is called, where that is not the strategy itself.
     """
 
@@ -117,9 +117,9 @@ class Wrapped:
         parts: Sequence[Contribution],
         shares: Sequence[float],
     ) -> tuple[Weights, MetricRecord | None]:
-        """The model that the strategy makes of a round, and its metrics; `old` where it has none.
+        """The model that the strategy makes of a round, and its metrics; `old` if it makes none.
 
-        Nobody's answer makes no average: the strategy does not hear of such a round.
+        The strategy does not hear of a round without any answer.
         """
         if not parts:
             return old, None

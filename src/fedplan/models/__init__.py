@@ -1,6 +1,6 @@
 """What learns: models bound to the clients' data, with compiled local training.
 
-A model is imported when it is first used, for compilers take a second to import.
+A model is imported when it is first used, since compilers take a second to import.
 """
 
 from typing import TYPE_CHECKING, NamedTuple

@@ -91,7 +91,7 @@ class Array:
         return value
 
     def store(self, value: Any, at: Index) -> None:
-        """Put sixteen floats here and on."""
+        """Store sixteen floats from here on."""
         self._builder.store(value, self._vector_slot(at)).align = 4
 
     def _vector_slot(self, at: Index) -> Any:

@@ -83,7 +83,7 @@ def _read(dataset: Dataset) -> Samples:
     if not (hasattr(dataset, "__len__") and hasattr(dataset, "__getitem__")):
         raise _DatasetError(
             "must be a map-style dataset, with len(dataset) and dataset[index]",
-            f"but is a {type(dataset).__name__}. Of a DataLoader give its .dataset.",
+            f"but is a {type(dataset).__name__}. Give a DataLoader's .dataset.",
         )
     if len(dataset) == 0:
         raise _DatasetError("must hold at least 1 sample", "but holds none. Leave it out.")
@@ -91,7 +91,7 @@ def _read(dataset: Dataset) -> Samples:
         x, y = (tensor.detach().cpu() for tensor in dataset.tensors)
         if y.ndim != 1 or y.is_floating_point() or y.is_complex():
             raise _DatasetError(
-                "labels must be whole numbers, one a sample",
+                "labels must be whole numbers, one per sample",
                 f"but have shape {tuple(y.shape)} and type {y.dtype}. Classes stored as another "
                 "type: y.long().",
             )

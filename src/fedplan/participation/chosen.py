@@ -1,6 +1,6 @@
 """Chosen clients: those that a course names, and a few drawn from others.
 
-Courses make such a law anew for every round. Nobody asks for it by name: whom would it choose?
+Courses make such a law anew for every round; it cannot be asked for by name.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Chosen(Participation):
 
     @classmethod
     def of(cls, problem: Problem, local_steps: int, size: int) -> Chosen:  # noqa: ARG003
-        """Nobody is chosen yet: so many of everyone."""
+        """`size` clients drawn from all; nobody is chosen yet."""
         return cls(clients=(), pool=tuple(range(len(problem.fleet))), drawn=size)
 
     @property

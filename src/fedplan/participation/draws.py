@@ -60,7 +60,7 @@ def _to_unit(bits: NDArray[np.uint64]) -> FloatArray:
 
 def _start(seed: int, round_: int, purpose: int) -> int:
     state = 0
-    for key in (seed, round_, purpose):  # in whole numbers of Python: sooner for a single one
+    for key in (seed, round_, purpose):  # Python's integers are quicker for a single number
         z = state ^ ((key + STEP) & _MASK)
         z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
         z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & _MASK

@@ -2,7 +2,7 @@
 
 Devices are sorted by the time of their round and cut into contiguous groups. With p_j the data of a
 group and c_j the cost of its round, rounds drawn in proportion to data cost sum_j p_j c_j, and the
-cuts make that least, by dynamic programming over the places where a cut may be. The cost of a group
+cuts minimise that, by dynamic programming over the places where a cut may be. The cost of a group
 is its mass times a sum of terms that only grow with the group, so it has the quadrangle inequality:
 cuts move monotonically, and where there are too many places they are found coarsely first and then
 between their neighbours.
@@ -25,12 +25,12 @@ from fedplan.core.problem import Problem
 from fedplan.core.setting import RoundCost
 from fedplan.participation.turns import Turns
 
-_PLACES = 512  # a fleet of so many devices is cut exactly: a cut may be after every one
-_COARSE = 256  # of a larger one, where cuts are looked for first
-_FINER = 8  # then each in this many steps to either side, in steps so much finer, while it pays
+_PLACES = 512  # devices up to which a cut may be after every one, so that the result is exact
+_COARSE = 256  # places of a larger fleet, where cuts are looked for first
+_FINER = 8  # then cuts move by up to this many steps, which are this much finer each time
 RAREST = 4.0  # a group's update counts at most so many times what its data would
 LEAST_DATA = 0.5  # a group holds at least this part of an equal share of the data
-LONGEST_CYCLE = 4  # rounds of a cycle for each group, about and at most
+LONGEST_CYCLE = 4  # rounds of a cycle per group, about and at most
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -144,7 +144,7 @@ class Grouper:
         spacing = int(np.diff(self._places).max())
         while spacing > 1:
             spacing = -(-spacing // _FINER)
-            for first in (1, 2, 1):  # every other cut at a time, for neighbours move together
+            for first in (1, 2, 1):  # every other cut at a time: neighbours interact
                 ends = self._moved(ends, first, spacing, least)
         return ends
 
@@ -170,7 +170,7 @@ class Grouper:
         return np.asarray(allowed & (mass >= least * (1 - 1e-12)))
 
     def _best(self, num_groups: int, least: float) -> IntArray | None:
-        """The cheapest of the places for cuts, both ends included; None where none is allowed."""
+        """The cheapest of the places for cuts, both ends included; None if none is allowed."""
         places = self._places
         costs = np.where(self._fits(*self._spans, least), self._costs, np.inf)  # to x from
         best = costs[:, 0]
@@ -225,7 +225,7 @@ class Ranked:
         return self._up_to(places, self._mass, self._shares)
 
     def cost_between(self, start: IntArray, end: IntArray) -> FloatArray:
-        """P c of the groups from these places to those; arrays broadcast."""
+        """Data times cost of the groups between these places; arrays broadcast."""
         slowest = self._times[self._entry(np.maximum(end - 1, 0))]
         joules = self._up_to(end, self._energy, self._joules)
         used = joules - self._up_to(start, self._energy, self._joules)
@@ -271,9 +271,9 @@ class Ranked:
 def choose_visits(shares: FloatArray, costs: FloatArray) -> tuple[int, ...]:
     """How often each group trains in a cycle: the cheaper the more often, within bounds.
 
-    P_j ~ p_j / c_j makes the same progress cost least where rare updates count as much as they
-    weigh; bounded, for they do less where steps are long: a group counts at most `RAREST` times
-    its data. Of the cycles of up to four rounds per group whose whole visits come near these
+    P_j ~ p_j / c_j minimises the cost of the same progress if rare updates achieve what they
+    weigh. They achieve less where steps are long, so a group counts at most `RAREST` times its
+    data. Of the cycles of up to four rounds per group whose whole visits come near these
     frequencies, the cheapest is taken, and of equals the shortest.
     """
     wanted = shares / np.where(costs > 0, costs, 1.0)

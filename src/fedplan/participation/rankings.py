@@ -1,9 +1,8 @@
 """Cached rankings: a fleet is ranked only once for each E.
 
 Who is slowest depends on the devices alone, not on the bound, the prices or the limits, and how
-likely each rank is to be the slowest on the number of devices alone. So a plan, which asks often,
-gives its fleet a cache, and whoever plans for one fleet again and again, as the explorer does, one
-that lasts; every function then answers the same, sooner.
+likely each rank is to be the slowest depends on the number of devices alone. So a plan gives its
+fleet a cache, and a program that plans for one fleet repeatedly, such as the explorer, keeps one.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ T = TypeVar("T")
 
 
 class Cache(Generic[T]):
-    """Values by key within some bytes, the least recently used forgotten first; for any threads."""
+    """Values by key within some bytes, thread-safe; the least recently used is dropped first."""
 
     def __init__(self, max_bytes: float, size: Callable[[T], int]) -> None:
         self._max_bytes, self._size, self.num_bytes = max_bytes, size, 0
@@ -43,7 +42,7 @@ class Cache(Generic[T]):
             return self._values.get(key)
 
     def keep(self, key: object, value: T) -> T:
-        """Keep a value, and hand it on."""
+        """Keep a value, and return it."""
         with self._lock:
             old = self._values.pop(key, None)
             self.num_bytes += self._size(value) - (0 if old is None else self._size(old))
@@ -61,9 +60,9 @@ class RankingCache:
         rankings = (1 - _SHARE_OF_CHANCES) * max_bytes
         self._rankings = Cache[SlowestClient](rankings, lambda slowest: slowest.num_bytes)
         self._chances = Cache[FloatArray](max_bytes - rankings, lambda chances: chances.nbytes)
-        # At each E some K, which rise, and the slowest's seconds of a step and of communication.
+        # By E: rising K, and the slowest client's seconds of a step and of communication.
         self._lines = Cache[FloatArray](_MOST_LINES_BYTES, lambda lines: lines.nbytes)
-        self._all_chances: FloatArray | None = None  # of few devices; rank x K
+        self._all_chances: FloatArray | None = None  # for few devices; rank x K
 
     def __reduce__(self) -> tuple[type[RankingCache], tuple[int]]:
         """In another process a cache begins empty: ranking is quicker than sending."""
@@ -88,7 +87,7 @@ class RankingCache:
         """Seconds of a step and of communication of the slowest client at this E; 2 x K."""
         known = self._lines.find(local_steps)
         if known is None:
-            # Of few devices every K is as soon known as one.
+            # For few devices, every K is computed as quickly as one.
             few = len(fleet) <= _FEW and fleet.is_ungrouped
             known = self._every_line(fleet, local_steps) if few else np.empty((3, 0))
             self._lines.keep(local_steps, known)
@@ -115,7 +114,7 @@ class RankingCache:
 
 
 def _chances(kept: Cache[FloatArray], num_clients: int, clients_per_round: int) -> FloatArray:
-    """`chances_of_ranks`, kept; no method, or rankings would hold the cache they are in."""
+    """Cached `chances_of_ranks`; no method, or rankings would hold the cache they are in."""
     known = kept.find(clients_per_round)
     if known is not None:
         return known
@@ -123,7 +122,7 @@ def _chances(kept: Cache[FloatArray], num_clients: int, clients_per_round: int) 
 
 
 def with_cache(fleet: Fleet, max_bytes: int = 1 << 27) -> Fleet:
-    """The same fleet with a cache of this size for its rankings; the one it has stays.
+    """The same fleet with a cache of this size for its rankings, unless it has one.
 
     >>> fleet = with_cache(Fleet(step_time_s=[1.0, 2.0, 3.0], comm_time_s=[0.0, 5.0, 1.0]))
     >>> rank(fleet, 1) is rank(fleet, 1)
@@ -137,7 +136,7 @@ def with_cache(fleet: Fleet, max_bytes: int = 1 << 27) -> Fleet:
 
 
 def rank(fleet: Fleet, local_steps: float, min_clients_per_round: int = 1) -> SlowestClient:
-    """Whoever is slowest at this E, for K from the smallest one on; from the cache if there is one.
+    """The slowest client at this E, for K from the smallest one on; from the cache if there is one.
 
     >>> fleet = Fleet(step_time_s=[1.0, 2.0, 3.0], comm_time_s=[0.0, 5.0, 1.0])
     >>> rank(fleet, 1).round_time_s([3]).tolist()
@@ -164,7 +163,7 @@ def step_and_comm_s(fleet: Fleet, clients_per_round: IntArray, local_steps: floa
 
 
 def round_times_s(fleet: Fleet, clients_per_round: IntArray, local_steps: IntArray) -> FloatArray:
-    """Expected seconds of a round, exact stragglers; one row a K, one column an E."""
+    """Expected seconds of a round, exact stragglers; one row per K, one column per E."""
     fleet = with_cache(fleet)  # the chances of ranks are the same at every E
     columns = []
     for e in local_steps.tolist():

@@ -43,7 +43,7 @@ class SlowestClient:
 
     `min_clients_per_round` is the smallest K that will be asked for; the larger it is, the fewer
     of the fastest devices can ever be the slowest of a sample, and they are not even ranked.
-    `chances` may keep `chances_of_ranks`, which are the same whoever the devices are.
+    `chances` may be a cached `chances_of_ranks`, which does not depend on the devices.
 
     >>> fleet = Fleet(step_time_s=[1.0, 2.0, 3.0], comm_time_s=[0.0, 5.0, 1.0])
     >>> SlowestClient(fleet, local_steps=1).round_time_s([1, 2, 3]).round(4).tolist()
@@ -74,7 +74,7 @@ class SlowestClient:
         return int(self._lines.nbytes) + (0 if self._groups is None else self._groups.num_bytes)
 
     def step_and_comm_s(self, clients_per_round: ArrayLike) -> tuple[FloatArray, FloatArray]:
-        """Expected step and communication seconds of the slowest client, one entry a K."""
+        """Expected step and communication seconds of the slowest client, one entry per K."""
         ks = np.atleast_1d(np.asarray(clients_per_round, dtype=np.int64))
         if ks.size and (ks.min() < self.min_clients_per_round or ks.max() > self.num_clients):
             raise InputError(
@@ -96,7 +96,7 @@ class SlowestClient:
         return np.asarray(self._lines[:, : chances.shape[0]] @ chances)
 
     def round_time_s(self, clients_per_round: ArrayLike) -> FloatArray:
-        """Expected seconds of a round at this E (Eq. 13), one entry a K."""
+        """Expected seconds of a round at this E (Eq. 13), one entry per K."""
         step_s, comm_s = self.step_and_comm_s(clients_per_round)
         return step_s * self.local_steps + comm_s
 
@@ -142,7 +142,7 @@ class _Groups:
 def expected_slowest(
     times_s: ArrayLike, clients_per_round: ArrayLike, count: ArrayLike = 1
 ) -> FloatArray:
-    """E[max] of K times drawn uniformly without replacement (Lemma 2, Eq. 13), one entry a K.
+    """E[max] of K times drawn uniformly without replacement (Lemma 2, Eq. 13), one entry per K.
 
     >>> expected_slowest([1.0, 2.0, 4.0], [1, 2, 3]).round(4).tolist()
     [2.3333, 3.3333, 4.0]

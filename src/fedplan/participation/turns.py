@@ -71,7 +71,7 @@ class Turns(Participation):
     @classmethod
     def of(cls, problem: Problem, local_steps: int, size: int) -> Turns:
         """The cheapest cut into at most `size` groups."""
-        from fedplan.participation.grouping import Grouper  # which makes values of this class
+        from fedplan.participation.grouping import Grouper  # it imports this module
 
         if not 1 <= size <= len(problem.fleet):
             raise InputError(

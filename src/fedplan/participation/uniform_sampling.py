@@ -64,7 +64,7 @@ def round_time_s(fleet: Fleet, clients_per_round: int, local_steps: float) -> fl
     problems += unmet({"local_steps >= 1": local_steps >= 1}, local_steps=local_steps)
     refuse(problems)
     if clients_per_round == 1:
-        return mean_round_time_s(fleet, local_steps)  # exactly so, and nothing need be ranked
+        return mean_round_time_s(fleet, local_steps)  # which is exact then, and needs no ranking
     slowest = rank(fleet, local_steps, min_clients_per_round=clients_per_round)
     return float(slowest.round_time_s(clients_per_round)[0])
 

@@ -86,7 +86,7 @@ class Weighted(Participation):
         return own / (self.clients_per_round * len(problem.fleet) * float(p @ p))
 
     def largest_share(self, problem: Problem) -> float:
-        """Of a client that is drawn once."""
+        """That of a client that is drawn once."""
         p, q = problem.fleet.per_device(problem.data_shares), np.asarray(self.chances)
         return float((p[q > 0] / q[q > 0]).max()) / self.clients_per_round
 

@@ -19,8 +19,8 @@ from fedplan.planning.surface import between_neighbours, lattice
 from fedplan.planning.turns import Choice, likely_turns, plan_turns, turns_steps_range
 
 AnyChoice = Choice[Participation | LazyLaw]
-# A client's update counts at most so many times a whole round of everyone: a larger step is
-# unstable where steps of the usual size are not far from it.
+# The most that a client's update may weigh, relative to a round of all clients: larger steps are
+# unstable if the usual ones are nearly so.
 _LOUDEST = 2.0
 _WORK = 4e5  # devices times settings looked at
 _FEWEST, _MOST = 3, 24  # values of K, and of E, at a time

@@ -41,12 +41,12 @@ _KNOT_WORK = 1 << 18  # devices weighed to know every K exactly; above it knots 
 _KNOTS_A_DECADE = 1.0 / math.log10(1.15)
 _KNOTS_A_REFINEMENT = 5
 _FIRST_STRETCHES = 512
-_PIECES = 4  # a stretch is cut into
+_PIECES = 4  # into which a stretch is cut
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Optimum:
-    """The best (K, E) and its proof: `value` is what is least, and none is below `lower_bound`."""
+    """The (K, E) of the least `value`, and its proof: no setting is below `lower_bound`."""
 
     setting: tuple[int, int]
     value: float
@@ -103,11 +103,11 @@ class _Search:
         self.drift = drift(bound, self.high, len(fleet))
         self.ladder = ladder(lowest, highest, _KNOTS_A_DECADE)
         self.anchors: list[_Anchor] = []  # by rising E
-        # One row an anchor, one column a stretch: lower bound of the cost, and the E it is at.
+        # One row per anchor, one column per stretch: lower bound of the cost, and the E it is at.
         self.bounds = np.empty((0, self.low.size))
         self.steps = np.empty((0, self.low.size), dtype=np.int64)
         self.best: tuple[float, int, int] | None = None
-        self.discarded = math.inf  # the least lower bound for which anything was left out
+        self.discarded = math.inf  # the least lower bound of what was left out
 
     def run(self) -> tuple[float, int, int] | None:
         """Cost, K and E of the optimum."""
@@ -130,12 +130,12 @@ class _Search:
         return self.best
 
     def _first_guess(self) -> int:
-        """E where the mean device would be best off at a middling K."""
+        """The best E for the mean device at a middling K."""
         k = float(np.sqrt(float(self.low[0]) * float(self.high[-1])))
         means = self.fleet.mean("step_time_s"), self.fleet.mean("comm_time_s")
         line = cost_line(self.problem, k, *means)
         guess = optimal_steps(*line, self.bound.a0, self.drift[self.drift.size // 2])
-        # Where other questions begin too, the devices may be ranked already.
+        # At an E where other searches begin, too, the devices may be ranked already.
         known = ladder(*self.steps_range, STEPS_A_DECADE)
         return int(known[np.argmin(np.abs(np.log(known / np.clip(guess, *self.steps_range))))])
 
@@ -186,7 +186,7 @@ class _Search:
     def _limited_lines(
         self, ks: IntArray, step_s: FloatArray, comm_s: FloatArray
     ) -> Iterator[tuple[FloatArray, FloatArray, float]]:
-        """Each limited total: its amount a step, a round, and the most it may come to."""
+        """Each limited total: its amount per step and per round, and its limit."""
         limits, scale = self.problem.limits, 1 + LIMIT_SLACK
         if limits.deadline_s is not None:
             yield step_s, comm_s, limits.deadline_s * scale
@@ -245,7 +245,7 @@ class _Search:
             self.best = found
 
     def _ceiling(self) -> float:
-        """What a point must cost less than to be of interest."""
+        """The cost below which a point is of interest."""
         return np.inf if self.best is None else self.best[0] * (1 - PRECISION)
 
     def _prune(self) -> None:

@@ -49,7 +49,7 @@ def whole_message(plan: Plan, known: Bound | Estimate | Saturation, relative_to:
 
 
 def how_sure(method: str) -> str:
-    """What the least that a method finds attainable is; the likeliest bound may promise more."""
+    """How far one can rely on the least totals that a method finds attainable."""
     return "that can be counted on" if method == "robust" else "possible"
 
 
@@ -66,7 +66,7 @@ def explain_plan(
 ) -> str:
     """One paragraph: the choice, why to trust it, and what the alternatives would cost.
 
-    given : the constraints asked for; others that bind are as far as the pilots are trusted.
+    given : the constraints asked for; others that bind come from the reach of the pilots.
     clients_range : the smallest and the largest K among which the plan was chosen.
     """
     if plan.prediction is None:

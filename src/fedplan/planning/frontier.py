@@ -146,7 +146,7 @@ def _ranges(
 
 
 def _grid(fleet: Fleet, bound: Bound, limits: Constraints) -> tuple[IntArray, IntArray] | None:
-    """The K and the E to look at; None where nothing meets the limits."""
+    """The K and the E to look at; None if nothing meets the limits."""
     (low_k, high_k), (low_e, high_e) = ranges = _ranges(fleet, bound, limits)
     if fits_whole(fleet, *ranges):
         return np.arange(low_k, high_k + 1), np.arange(low_e, high_e + 1)

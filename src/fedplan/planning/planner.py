@@ -127,7 +127,7 @@ class SamplingCase(Case[Bound]):
 
     def paper_plan(self) -> Plan:
         """The plan of the paper's Algorithm 2, by its own model."""
-        # Algorithm 2 knows no limit of what was piloted: K = 1 is a plan of it.
+        # Algorithm 2 is not limited to what was piloted: K = 1 is a plan of it.
         limits = replace(self.limits, min_clients_per_round=self.given.min_clients_per_round)
         setting = solve_paper(replace(self.searched, limits=limits), self.convergence)
         prediction = predict(
@@ -178,7 +178,7 @@ class SamplingCase(Case[Bound]):
         )
 
     def _edges(self, prediction: Prediction) -> tuple[str, ...]:
-        """The given ends of the ranges of K and E that this setting sits on."""
+        """The given ends of the ranges of K and E at which this setting lies."""
         limits, (k, e) = self.limits, prediction.pair
         ends = {
             "min_clients_per_round": (k, limits.min_clients_per_round, 1),

@@ -55,7 +55,7 @@ def beside_turns(
 
 
 class Case(Generic[Known]):
-    """One question to one law."""
+    """One problem, planned by one law."""
 
     method: ClassVar[Method] = "expected"
     # Costs nearer than this may differ by chance where groups or a lattice were searched.
@@ -84,7 +84,7 @@ class Case(Generic[Known]):
         self.rough = self._roughly(self.searched)
 
     def _roughly(self, problem: Problem) -> Problem:
-        """The question where an answer that is about right will do."""
+        """The problem where a rough answer will do."""
         return thinned(problem)
 
     def plan(self) -> Plan:
@@ -113,7 +113,7 @@ class Case(Generic[Known]):
     def best(
         self, problem: Problem, convergence: Convergence | None = None, law: str | None = None
     ) -> AnyChoice | None:
-        """The cheapest setting of the law within the limits; None where none is."""
+        """The cheapest setting of the law within the limits; None if none is."""
         return plan_by_law(problem, convergence or self.convergence, law or self.law)
 
     def price(self, setting: Setting) -> Prediction:
@@ -177,7 +177,7 @@ class Case(Generic[Known]):
             truth = replace(known, saturation=end, interval=None)
             best = self.best(self.rough, truth)
             if best is not None and best.prediction.cost:
-                # A round costs what it does; that the rounds are others is all that changes.
+                # Only the number of rounds changes, not the cost of each.
                 more = float(truth.full_rounds(steps) / known.full_rounds(steps))
                 worst = max(worst, planned.cost * more / best.prediction.cost - 1.0)
         return worst

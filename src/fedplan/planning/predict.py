@@ -18,9 +18,9 @@ from fedplan.participation import uniform
 Convergence = Bound | Saturation
 
 # Chosen on all tasks of `reproduction/participation.py`, which says what either half alone gives.
-# Groups that go one after the other begin where the one before ended, which saves this share of the
-# way, in learning-rate time. An order that repeats makes an error of second order, and is late by
-# this share of its groups at most.
+# Each group begins where the one before ended, which saves `HEAD_START` of the way in learning-rate
+# time. A repeated order has an error of second order, and is late by at most `TURNS_COST` of its
+# groups.
 HEAD_START = 0.05
 TURNS_COST = 0.5
 _FOREVER, _POINTS = 10**5, 2000  # rounds that a rate is followed for, and where it is looked at
@@ -43,7 +43,7 @@ def rounds_of_turns(full_rounds: float, num_groups: int, rate: LearningRate | No
 
 
 def late_rounds(full_rounds: float, num_groups: int) -> float:
-    """Rounds that an order of so many groups adds.
+    """Rounds that are added if so many groups take turns.
 
     >>> late_rounds(100.0, 11), late_rounds(10.0, 51)
     (0.5, 25.0)
@@ -53,7 +53,7 @@ def late_rounds(full_rounds: float, num_groups: int) -> float:
 
 
 def _rounds_for(share: float, rounds: float, rate: LearningRate | None) -> float:
-    """Rounds in which this share of the way of so many is done, the way being the sum of rates."""
+    """Rounds for this share of the way of so many rounds, the way being the sum of rates."""
     if rate is None or not 1.0 <= rounds <= _FOREVER:
         return share * rounds
     ends, done = clock(rate)
@@ -82,7 +82,7 @@ def expected_rounds(
 def predicted(
     problem: Problem, cost: RoundCost, rounds: float, local_steps: int, clients: int | None
 ) -> Prediction:
-    """What so many rounds of this cost come to."""
+    """What so many rounds of this cost add up to."""
     paid = problem.objective.of_round(cost.time_s, cost.energy_j, cost.clients)
     return Prediction(
         clients_per_round=clients,

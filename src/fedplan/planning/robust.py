@@ -45,7 +45,7 @@ def upper_quantile(values: FloatArray, quantile: float) -> FloatArray:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What regret is asked for: over these bounds, of which a share `quantile` counts."""
+    """A problem with the bounds to be robust over, of which a share `quantile` counts."""
 
     problem: Problem
     bounds: Sequence[Bound]
@@ -92,7 +92,7 @@ class Table:
             self.costs[:, met.mean(axis=0) < case.quantile - 1e-12] = np.inf
 
     def lowest_costs(self) -> FloatArray:
-        """The lowest cost under each bound, infinite where nothing meets the limits."""
+        """The lowest cost under each bound, infinite if nothing meets the limits."""
         return np.asarray(self.costs.min(axis=(1, 2)))
 
     def regrets(self, optima: FloatArray) -> FloatArray:
@@ -101,11 +101,10 @@ class Table:
 
 
 class Sketch:
-    """What rounds take at least at any (K, E), from who is slowest on a lattice.
+    """Lower bounds of round times at any (K, E), from the slowest clients on a lattice.
 
-    The time of a round is convex in E, so it lies above the lines of the E next to it that were
-    looked at, and concave in K, so these lines may be taken from chords. On the
-    lattice it is exact.
+    The time of a round is convex in E, so it lies above the lines of the lattice's E next to it,
+    and concave in K, so these lines may be taken from chords. On the lattice it is exact.
     """
 
     def __init__(self, case: Case, ks: IntArray, es: IntArray) -> None:
@@ -115,7 +114,7 @@ class Sketch:
         self.lines = np.stack([step_and_comm_s(fleet, ks, e) for e in es.tolist()], axis=1)
 
     def table(self, ks: IntArray, es: IntArray) -> Table:
-        """Costs of another lattice, none too high."""
+        """Lower bounds of the costs of another lattice."""
         return Table(self.case, ks, es, self.seconds_at_least(ks, es))
 
     def seconds_at_least(self, ks: IntArray, es: IntArray) -> FloatArray:
@@ -126,7 +125,7 @@ class Sketch:
         return np.asarray((step_s * es[:, np.newaxis] + comm_s).max(axis=0).T)
 
     def regret_at_least(self, ks: IntArray, es: IntArray, optima: FloatArray) -> float:
-        """A regret no integer (K, E) beats, from the first to the last K and E.
+        """A lower bound of the regret of every (K, E) from the first to the last K and E.
 
         Cells cover all of them. From (K1, E1) to (K2, E2) a round costs least at K1, cost / E
         falls with E, cost * E rises with E, and drift falls with K: that bounds both terms.
@@ -149,7 +148,7 @@ def minimise_regret(
 ) -> Optimum | None:
     """The (K, E) whose `quantile` of regrets over `bounds` is smallest; 1 is the worst case.
 
-    Limits must hold under at least that share of the bounds; None where no (K, E) does that.
+    Limits must hold under at least that share of the bounds; None if no (K, E) does that.
     Up to some thousand devices every (K, E) is looked at; above, lattices that close in on the
     best, and `lower_bound` says how much they can have missed.
     """
@@ -204,7 +203,7 @@ def _minimise_on_lattices(case: Case) -> Optimum | None:
 def _near_optima(sketch: Sketch, ks: IntArray, es: IntArray) -> Table:
     """Exact costs near where each bound has its lowest within the limits, by the sketch.
 
-    A sketch takes rounds for a little shorter than they are, so beside each K there are others.
+    A sketch takes rounds to be a little too short, so K on either side are added.
     """
     found_k, found_e = [], []
     for bound in range(len(sketch.case.bounds)):
@@ -223,8 +222,7 @@ def least_totals(
 ) -> dict[str, Prediction]:
     """Where each limited total is least, by the worst of this share of the bounds.
 
-    Looked for on lattices that close in on it where the fleet is large: a little less may be
-    attainable there.
+    For a large fleet it is searched for on lattices, so a little less may be attainable.
     """
     case = Case.of(problem, bounds, quantile)
     problem, (k_range, e_range) = case.problem, case.ranges

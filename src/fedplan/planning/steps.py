@@ -24,7 +24,7 @@ from fedplan.errors import InputError
 def cost_line(
     problem: Problem, clients: ArrayLike, step_s: ArrayLike, comm_s: ArrayLike
 ) -> tuple[FloatArray, FloatArray]:
-    """What a local step and a round of K clients cost, given the seconds of whoever is waited for.
+    """What a local step and a round of K clients cost, given the slowest client's seconds.
 
     >>> from fedplan import Fleet, Objective
     >>> fleet = Fleet(step_time_s=1.0, comm_time_s=2.0, step_energy_j=0.5, comm_energy_j=0.1)

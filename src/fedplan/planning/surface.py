@@ -53,7 +53,7 @@ def lattice(low: int, high: int, size: int) -> IntArray:
 
 
 def ladder(low: int, high: int, a_decade: float) -> IntArray:
-    """Integers from low to high in ratio: of one ladder for all ends, so that they are met again.
+    """Integers from low to high in ratio; the same for other ends, so that caches have them.
 
     >>> ladder(3, 60, 4).tolist()
     [3, 6, 10, 18, 32, 56, 60]
@@ -80,7 +80,7 @@ def fits_whole(fleet: Fleet, clients_range: tuple[int, int], steps_range: tuple[
 
 
 def affordable_lattice(entries: int) -> int:
-    """Points an axis of a grid over (K, E) for a fleet of this many entries: 64, at a million 20.
+    """Points per axis of a grid over (K, E) for a fleet of so many entries: 64, at a million 20.
 
     Each E ranks the whole fleet and each small K weighs most of it.
     """

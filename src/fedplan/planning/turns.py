@@ -29,7 +29,7 @@ _STEPS_TRIED = 24  # numbers of local steps looked at where a limit on totals bi
 _STRIDE = 1.3  # from one number of groups to the next: the cost is flat around its least
 _MOST_GROUPS = 256  # more take long to find, and save little
 _PATIENCE = 2  # numbers of groups that may be worse before the search ends
-_MANY = 8192  # devices; of more, so many stand for all while steps and groups are looked for
+_MANY = 8192  # devices; of more, this many stand for all while steps and groups are searched for
 
 
 Law = TypeVar("Law", bound=Participation | LazyLaw, covariant=True)
@@ -45,7 +45,7 @@ class Choice(Generic[Law]):
 
     @property
     def groups(self) -> tuple[GroupCost, ...]:
-        """Those that take turns, where they do."""
+        """The groups that take turns, if any."""
         return tuple(getattr(self.law, "rows", ()))
 
 
@@ -80,7 +80,7 @@ def check_group_sizes(problem: Problem) -> None:
 
 
 def _training_cost(grouping: Grouping, rounds: float) -> float:
-    """What training costs, but for a head start that any groups have; seconds without prices."""
+    """What training costs, without the head start that all groups have; seconds without prices."""
     cost = grouping.round_cost
     objective = grouping.problem.objective
     paid = float(objective.of_round(cost.time_s, cost.energy_j, cost.clients))
@@ -105,7 +105,7 @@ def _groupings(problem: Problem, local_steps: float, rounds: float) -> Iterator[
 
 
 def _most_turns(rate: LearningRate | None) -> int:
-    """Rounds in which half of all that the rate will ever do is done.
+    """Rounds until half of the sum of all rates is reached.
 
     With more groups than that, the last ones train when little can be learnt any more. A constant
     or harmonic rate never comes to an end, and sets no bound that matters.
@@ -138,7 +138,7 @@ def turns_steps_range(limits: Constraints, convergence: Convergence) -> tuple[in
 
 
 def _unlimited(problem: Problem, convergence: Convergence) -> Choice[Grouping]:
-    """The cheapest choice, limits on totals aside: steps and groups by turns, until they stay."""
+    """The cheapest choice without limits on totals: steps, groups, steps, ... until they stay."""
     low, high = turns_steps_range(problem.limits, convergence)
     whole, problem = problem, thinned(problem)
     fleet = problem.fleet
@@ -161,7 +161,7 @@ def _unlimited(problem: Problem, convergence: Convergence) -> Choice[Grouping]:
 
 
 def thinned(problem: Problem) -> Problem:
-    """The same question with fewer devices, each of which stands for some of like speed.
+    """The same problem with fewer devices, each of which stands for some of similar speed.
 
     >>> fleet = Fleet(step_time_s=np.linspace(1.0, 2.0, 8193), comm_time_s=1.0)
     >>> few = thinned(Problem(fleet=fleet)).fleet

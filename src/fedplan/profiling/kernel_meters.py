@@ -18,10 +18,10 @@ class MeterDeniedError(InputError):
 
 
 class SampledMeter:
-    """A kernel meter that a thread of its own reads repeatedly while it counts.
+    """A kernel meter that its own thread reads repeatedly while it counts.
 
-    The caller that starts and stops it makes the first and the last reading at once: on a busy
-    machine a thread may be late.
+    `start` and `stop` make the first and the last reading themselves: on a busy machine the thread
+    may be late.
     """
 
     is_measurement = True
@@ -34,7 +34,7 @@ class SampledMeter:
         self._description = description
         self._new_readings = readings
         self._readings = readings()
-        next(self._readings)  # what is wrong with it is said before anything is measured
+        next(self._readings)  # raises now if it cannot be read
         self._joules = 0.0
         self._reading = threading.Lock()
         self._stopped = threading.Event()

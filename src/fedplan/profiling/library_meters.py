@@ -52,7 +52,7 @@ class CodeCarbonMeter:
             from codecarbon import OfflineEmissionsTracker
 
             self._tracker = OfflineEmissionsTracker(
-                country_iso_code="USA",  # of carbon alone; without one it would look us up
+                country_iso_code="USA",  # only for carbon; without it our location is looked up
                 output_methods=[], log_level="error", allow_multiple_runs=True,
             )  # fmt: skip
         self._counted = 0.0

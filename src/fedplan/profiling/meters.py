@@ -25,7 +25,7 @@ class Meter(Protocol):
     """Joules from `start` to `stop`."""
 
     name: str
-    is_measurement: bool  # False where it is an assumption
+    is_measurement: bool  # False if it is an assumption
 
     def describe(self) -> str:
         """What is measured, in words."""
@@ -66,7 +66,7 @@ def metered(meter: Meter | None) -> Iterator[Window]:
 
 
 class ConstantMeter:
-    """A power that is taken for granted.
+    """A power that is assumed.
 
     >>> ConstantMeter(4.5).describe()
     '4.5 W whenever the device works: an assumption, not a measurement'
@@ -102,7 +102,7 @@ class _Reading(NamedTuple):
 
 
 class PlugMeter:
-    """A CSV file with the columns timestamp and watts that goes on being written.
+    """A CSV file with the columns timestamp and watts that is still being written.
 
     Timestamps are ISO 8601 (local time where they name no zone) or seconds since 1970. The last
     reading of a window may come a little later than its end, so `stop` waits for it.
@@ -115,7 +115,7 @@ class PlugMeter:
         self._path = Path(path)
         self._wait_s = wait_s
         self._started = 0.0
-        read_power(self._path)  # what is wrong with it is said before anything is measured
+        read_power(self._path)  # raises now if it cannot be read
 
     def describe(self) -> str:
         """What is measured."""
@@ -139,7 +139,7 @@ class PlugMeter:
 
 
 def find_meter(choice: str, root: Path = Path("/")) -> tuple[Meter | None, str]:
-    """The meter that was asked for, and what is to be said of the choice.
+    """The meter that was asked for, and a sentence on the choice.
 
     auto takes the first that works of rapl, ina, battery and zeus; none is no meter. codecarbon
     guesses where it finds no counter, and is taken only when asked for.
@@ -179,7 +179,7 @@ def _best_meter(root: Path) -> tuple[Meter | None, str]:
     for find in [*finders, ZeusMeter]:
         try:
             meter = find()
-        except MeterDeniedError as error:  # there, but closed: worth a word
+        except MeterDeniedError as error:  # there, but not readable: reported
             denied += f" {error}"
         except FedplanError:  # not there, or of no use now
             continue

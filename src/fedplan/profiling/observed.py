@@ -17,7 +17,7 @@ from fedplan.profiling.regression import UNSEEN_FIXED_PART, Measured, exactly, f
 MOST_SECONDS = 1e7  # of one round; nobody waits a third of a year for a client
 MOST_JOULES = 1e10
 MOST_STEPS = 10**9
-RECENT, FEWEST = 8, 3  # observations by which it is judged what a client costs now
+RECENT, FEWEST = 8, 3  # observations, at most and at least, that show what a client costs now
 SHORTEST_S = 1e-9  # of a step: a fleet has no device that takes no time at all
 
 
@@ -27,7 +27,7 @@ class DeviceCosts:
 
     exchange_s : seconds of a round trip beyond training.
     fixed_time_s : seconds of a round's training that no step accounts for.
-    step_energy_j, comm_energy_j : of training, by step and by round; None where no energy was
+    step_energy_j, comm_energy_j : of training, by step and by round; None if no energy was
         measured.
     """
 
@@ -54,7 +54,7 @@ class DeviceCosts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedCosts:
-    """Costs by client, in the order of their numbers; and what was not believed, and why."""
+    """Costs by client, in the order of their numbers; and what was rejected, and why."""
 
     devices: dict[int, DeviceCosts]
     rejected: tuple[str, ...]
@@ -96,7 +96,7 @@ def fleet_of(costs: Mapping[int, DeviceCosts], names: Sequence[str]) -> Fleet:
     """The fleet of these clients; one whose costs are not known is taken for a median device."""
     if not costs:
         raise FedplanError(
-            "no client has answered well enough to know what its device costs. The problems stand "
+            "no client has answered well enough to know what its device costs. The problems are "
             "in the log, and in the table observations of the store."
         )
     rows = {client: one.quantities() for client, one in costs.items()}
@@ -112,7 +112,7 @@ def fleet_of(costs: Mapping[int, DeviceCosts], names: Sequence[str]) -> Fleet:
 
 
 def _doubt(seen: Observation) -> str:
-    """Why an observation tells nothing of a device; empty where it does."""
+    """Why an observation says nothing about a device; empty if it does."""
     if seen.problem:
         return f"its answer was not used: {seen.problem}."
     steps, joules = seen.local_steps, seen.joules
@@ -131,7 +131,7 @@ def _doubt(seen: Observation) -> str:
     return next(iter(unmet(rules, **got, joules=joules)), "")
 
 
-@lru_cache(maxsize=1 << 12)  # most clients of a live federation sit a round out
+@lru_cache(maxsize=1 << 12)  # most clients of a live federation have nothing new after a round
 def _costs(seen: tuple[Observation, ...]) -> DeviceCosts:
     trained = [(one.local_steps, one.train_seconds or 0.0) for one in seen]
     step_time, fixed_time = _by_step(trained)
@@ -151,8 +151,8 @@ def _costs(seen: tuple[Observation, ...]) -> DeviceCosts:
 def _by_step(points: Sequence[tuple[int, float]]) -> tuple[Measured, Measured]:
     """What a step costs, and what comes on top of the steps, from (steps, cost) of each call.
 
-    Where no line can be seen, all is the steps', by the calls with the most of them, for there the
-    rest weighs least; the intervals say that much of it may be the rest.
+    If no line can be seen, all of it counts for the steps, by the calls with the most of them,
+    where the rest weighs least; the intervals allow for a large rest.
     """
     line = fit_line([steps for steps, _ in points], [cost for _, cost in points])
     if line is not None:
@@ -178,7 +178,7 @@ class Ledger:
 
     def __init__(self, samples: Sequence[float] = ()) -> None:
         self._samples = dict(enumerate(samples))
-        # Of each number of local steps the last ones: lines need several, and old ones are stale.
+        # The last ones for each number of local steps: lines need several, and old ones are stale.
         self._seen: dict[int, dict[int, deque[Observation]]] = defaultdict(dict)
         self._last: dict[int, deque[Observation]] = {}
 
@@ -226,7 +226,7 @@ class Ledger:
 def drifted(
     costs: Mapping[int, DeviceCosts], observations: Iterable[Observation]
 ) -> dict[int, DeviceCosts]:
-    """The costs now, by client, from what was observed since, in its order.
+    """The costs now, by client, from what was observed since, in order.
 
     A single E cannot separate steps from fixed costs; the ratio to what was measured with
     two of them need not.

@@ -15,7 +15,7 @@ from fedplan.profiling.timing import StepTiming, time_steps
 from fedplan.profiling.transfer import Address, ExchangeTiming, time_exchanges
 from fedplan.tables import read_fleet, write_fleet
 
-NOISY = 0.1  # a spread, or a share of the processor lost to others, that is worth a word
+NOISY = 0.1  # a spread, or a share of the processor lost to others, that needs a caution
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +81,7 @@ def profile_device(
     if idle_watts is None and meter is not None:
         idle_watts = _idle_watts(meter, seconds) if meter.is_measurement else 0.0
     exchanges = comm_energy = comm = None
-    if server is not None:  # first: it is what fails, and nobody should wait for that
+    if server is not None:  # first, since it is what may fail
         exchanges = time_exchanges(server, model_bytes, seconds=seconds, meter=meter)
         comm = exchanges.comm_time_s
         comm_energy = _energy(comm, exchanges.window, idle_watts)

@@ -11,7 +11,7 @@ import scipy  # its parts load when they are used
 
 CONFIDENCE = 0.9
 UNSEEN_FIXED_PART = 0.5  # how far off a cost may be, as a share, where one E alone was seen
-FEWEST_FOR_INTERVAL = 5  # below this, what an interval is computed from is too little to trust it
+FEWEST_FOR_INTERVAL = 5  # values; with fewer, a computed interval is not trusted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -89,7 +89,7 @@ def _choose_levels(train: Callable[[int], None], seconds: float) -> list[int]:
         tells = took_s >= seconds * _CALL_SHARE and took_s >= _RISE * one_step_s
         return tells or took_s >= seconds
 
-    # It ends, because a step may take no time at all.
+    # There is an end, because a step may take no time at all.
     for level in (digit * 10**power for power in range(9) for digit in (2, 5, 10)):
         levels.append(level)
         # A second call, because something else may have made the first one long.

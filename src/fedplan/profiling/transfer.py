@@ -3,7 +3,7 @@
 The protocol, over plain TCP: the client sends a magic word and a size; the server answers with one
 byte, yes or no, and so many bytes; the client sends as many back, and the server confirms by one
 byte more. That is an exchange; others may follow on the same connection. The bytes are noise that
-nobody looks at. Nothing is stored or interpreted, sizes and counts are bounded, every wait ends.
+nobody looks at. Nothing is stored or interpreted, and sizes, counts and waits are bounded.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ FEWEST_EXCHANGES = 5  # that are counted
 _REQUEST = struct.Struct("!8sQ")
 _MAGIC = b"fedplan1"
 _YES, _NO = b"\x06", b"\x15"
-# How long either side bears silence. The client bears more: another device's turn may come first,
-# and end no sooner than the server has noticed that the device is gone.
+# How long either side tolerates silence. The client tolerates more: another device may come first,
+# and if that is gone, the server notices only after its own limit.
 _SERVER_SILENCE_S, _CLIENT_SILENCE_S = 10.0, 30.0
 _CONNECTION_S = 900.0  # how long a connection may last in all
 # Noise, so that nothing on the way makes it smaller; longer than the window of common compressors.
@@ -77,7 +77,7 @@ def open_listener(address: Address, *, allow_network: bool = False) -> socket.so
     if not allow_network and not ipaddress.ip_address(str(place[0]).split("%")[0]).is_loopback:
         raise InputError(
             f"--listen {address} is open to the network, and whoever reaches it can keep this "
-            f"machine sending and receiving (up to {MOST_BYTES >> 30} GiB an exchange, nothing "
+            f"machine sending and receiving (up to {MOST_BYTES >> 30} GiB per exchange, nothing "
             "encrypted, nobody asked for a password). Add --allow-network if that is meant, on a "
             "network you trust, while devices are measured; or listen on 127.0.0.1."
         )

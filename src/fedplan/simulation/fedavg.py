@@ -221,7 +221,7 @@ class Simulator:
                         job = next(waiting, None)
                     future.set_result(None if job is None else make(job))
                 except BaseException as error:
-                    future.set_exception(error)  # for whoever iterates
+                    future.set_exception(error)  # raised where the runs are iterated
                     return
                 if job is None:
                     return
@@ -238,7 +238,7 @@ class Simulator:
             pool.shutdown(wait=False, cancel_futures=True)  # a round may take long
 
     def _train(self, model: _Model, setting: Setting, seed: int, round_: int) -> Cohort:
-        """One round with this setting, and who took part: nobody waits for who does not answer."""
+        """One round with this setting, and who took part; absent clients are not waited for."""
         cohort = setting.participation.cohort(self._samples, seed, round_)
         if self._dropout:
             there = present(seed, round_, cohort.clients, self._dropout)
@@ -254,10 +254,10 @@ class Simulator:
     def _judge(
         self, record: RoundRecord, model: _Model, stop: Stop, *, both: bool, last: bool
     ) -> tuple[RoundRecord, float]:
-        """The round with what the better model of two has, and its loss.
+        """The round with the loss and accuracy of the better of two models, and that loss.
 
-        Where clients take turns, the average of the last models is judged in every round, and the
-        last model beside it in every other cycle, so that turns train as fast as uniform sampling,
+        Where clients take turns, the average of the last models is judged in every round. The last
+        model is judged, too, in every other cycle, so that turns train as fast as uniform sampling,
         or when asked for.
         """
         weights, averaged = model.average()
@@ -288,7 +288,7 @@ class Simulator:
 
 
 class _Model:
-    """The model under training, those before it that are averaged, and what the round told."""
+    """The model in training, those before it that are averaged, and what the round reports."""
 
     def __init__(
         self, learner: Learner, seed: int, reporter: Reporter | None, *, sketched: bool
@@ -338,7 +338,7 @@ class _Model:
             self._sum -= self._models.popleft()
 
     def average(self) -> tuple[FloatArray, int]:
-        """The average of the last models, and of how many it is; the last itself where of one."""
+        """The average of the last models, and how many they are; the last itself if it is alone."""
         if len(self._models) < 2:
             return self.weights, 1
         return (self._sum / len(self._models)).astype(np.float32), len(self._models)

@@ -10,7 +10,7 @@ from fedplan.models.learner import FloatArray, IntArray, Learner
 
 
 class Reporter:
-    """Has every client of a round train on its own, so that each can be looked at.
+    """Has every client of a round train on its own, so that each can be examined.
 
     The training itself is left alone: a course that asks for reports gets the same models as one
     that does not. Each client trains a second time, takes two single steps and evaluates its
@@ -31,7 +31,7 @@ class Reporter:
         seed: int,
         round_: int,
     ) -> ClientReports:
-        """What this cohort would tell after the round that begins with these weights."""
+        """What this cohort would report after the round that begins with these weights."""
         norms, losses, losses_after, changes = (np.zeros(cohort.size) for _ in range(4))
         gradients = np.zeros((cohort.size, weights.size))
         with np.errstate(invalid="ignore", over="ignore"):  # of a run that diverges
@@ -65,7 +65,7 @@ class Reporter:
     def _gradient(
         self, weights: FloatArray, client: int, seed: int, round_: int
     ) -> NDArray[np.float64]:
-        """Of the client's first batch: one step at rate 1 goes exactly so far."""
+        """The gradient of the client's first batch: the change by one step at rate 1."""
         moved = self._trained(weights, client, 1, 1.0, seed, round_)
         return weights.astype(np.float64) - moved
 

@@ -16,7 +16,7 @@ from fedplan.store import schema
 DEFAULT_URL = "sqlite:///fedplan.db"
 BUSY_TIMEOUT_S = 60.0
 _SCHEME = "sqlite:///"
-# What reading comes to where a cell does not hold what was stored in it.
+# What reading may raise if a cell does not hold what was stored in it.
 UNREADABLE = (
     ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError,
     struct.error, zlib.error,
@@ -68,14 +68,14 @@ def path_of(url: str) -> Path:
 class Database:
     """One connection for all threads of the process, one at a time.
 
-    SQLite lets one connection write at a time anyway, and one connection is closed for certain.
+    SQLite lets one connection write at a time anyway, and a single one is sure to be closed.
     A child process opens its own: SQLite connections do not survive a fork.
     """
 
     def __init__(self, url: str, *, readonly: bool) -> None:
         self._path = path_of(url)
         self._lock = threading.Lock()
-        # Who cannot even open it to read can read nothing of it.
+        # If it cannot be opened to read, there is nothing to survey.
         with self._translated(left="Nothing in it can be read." if readonly else None):
             self._connection = self._open_to_read() if readonly else self._open_to_write()
 
@@ -87,7 +87,7 @@ class Database:
     def reading(self) -> Iterator[sqlite3.Connection]:
         """A consistent snapshot of the store, whoever writes meanwhile.
 
-        What cannot be made of its rows in the block is damage.
+        An error in the block that is one of `UNREADABLE` means that rows are damaged.
         """
         with self._transaction("BEGIN") as connection:
             try:
@@ -123,13 +123,13 @@ class Database:
             # it. NORMAL would survive kill -9 alone; a commit takes milliseconds, a run longer.
             connection.execute("PRAGMA synchronous = FULL")
             self._migrate(connection)
-            # After it: with foreign keys on, a table that is made anew takes its rows' children.
+            # Not before: with foreign keys on, remaking a table deletes the rows that refer to it.
             connection.execute("PRAGMA foreign_keys = ON")
             _use_write_ahead_log(connection)
         return connection
 
     def _open_to_read(self) -> sqlite3.Connection:
-        """Open what there is; what is not there reads as an empty store, and stays so."""
+        """Open the file to read; a missing one reads as an empty store, and is not created."""
         connection = self._connect(self._mode_to_read()) if self._size() else _open(":memory:")
         with _closed_on_error(connection):
             with whole(connection, "BEGIN"):
@@ -151,8 +151,8 @@ class Database:
             return 0
 
     def _mode_to_read(self) -> str:
-        # Who may write opens to write, for SQLite then tidies its log files away when it closes.
-        # Who may not must leave none: they would be the reader's, and in the writer's way.
+        # If we may write, we open to write: SQLite then removes its log files when it closes.
+        # Otherwise we must leave none: they would be ours, and in the writer's way.
         if _may_write(self._path) and _may_write(self._path.absolute().parent):
             return "rw"
         has_log = any(Path(f"{self._path}{suffix}").exists() for suffix in ("-wal", "-journal"))
@@ -166,9 +166,9 @@ class Database:
         return _open(f"{self._path.absolute().as_uri()}?mode={mode}")
 
     def _check(self, connection: sqlite3.Connection) -> int:
-        """The version of a store, 0 of an empty file; what is neither is refused.
+        """The version of a store, 0 for an empty file; anything else is refused.
 
-        In a transaction: another process may be making the store right now.
+        Call it in a transaction: another process may be making the store right now.
         """
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()

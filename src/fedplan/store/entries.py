@@ -91,7 +91,7 @@ class RunEntry:
 
     clients_per_round, groups : where its participation, called `law`, has them.
     local_steps : E of the setting that the run began with.
-    identity : of the course that steered it; empty where it kept to its setting.
+    identity : of the course that steered it; empty if it kept to its setting.
     stored_setting : setting and course as they are stored.
     """
 
@@ -122,7 +122,7 @@ class RunEntry:
         return self.identity.partition("/")[0] or "fixed"
 
     def to_dict(self) -> dict[str, Any]:
-        """The run in texts and numbers: of its setting what tells it from others."""
+        """The run in texts and numbers, its setting by what distinguishes it."""
         values = asdict(self)
         for name in ("identity", "stored_setting", "message"):
             del values[name]
@@ -140,7 +140,7 @@ def read_key(text: str) -> tuple[Setting, str]:
 
 @cache
 def current_versions() -> Versions:
-    """The software at hand."""
+    """The software in use now."""
     return Versions(
         fedplan=__version__,
         python=platform.python_version(),

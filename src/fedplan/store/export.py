@@ -52,7 +52,7 @@ def export_runs(store: Store, entry: Entry, path: str | os.PathLike[str]) -> int
     """Write the runs of an experiment or of a study, and return how many there are.
 
     A `.csv` or `.parquet` has one row per round, a `.json` a list of runs, and what they are runs
-    of. Runs stand in the order of K, E and seed. A failure leaves an old file as it was.
+    of. Runs are in the order of K, E and seed. A failure leaves an old file as it was.
     """
     check_export(path)
     listed = [
@@ -76,12 +76,12 @@ def export_runs(store: Store, entry: Entry, path: str | os.PathLike[str]) -> int
 
 
 def _place(run: RunEntry) -> tuple[int, int, str, int]:
-    """Where a run stands; those without a K come first, as in a store."""
+    """The sort key of a run; those without a K come first, as in a store."""
     return run.clients_per_round or 0, run.local_steps, str(run.setting), run.seed
 
 
 def describe(store: Store, entry: Entry) -> dict[str, Any]:
-    """Everything known of a study or an experiment but its runs."""
+    """Everything known of a study or an experiment except its runs."""
     known = asdict(entry)
     return known | {"steps": store.steps(entry)} if isinstance(entry, StudyEntry) else known
 
@@ -118,7 +118,7 @@ def _columns(run: RunRecord) -> dict[str, list[Any]]:
 
 
 def _of_run(run: RunRecord, setting: Setting | None) -> dict[str, Any]:
-    """What a run is told from others by; `setting` is that of a round."""
+    """What distinguishes a run; `setting` is that of a round."""
     setting = setting or run.setting
     return {
         "clients_per_round": setting.clients_per_round,
@@ -131,7 +131,7 @@ def _of_run(run: RunRecord, setting: Setting | None) -> dict[str, Any]:
 
 
 def _as_dict(run: RunRecord) -> dict[str, Any]:
-    """A run, its setting once, and with a round only where that has another."""
+    """A run with its setting; a round has one only if it differs."""
     rounds = []
     for record in run.rounds:
         values = asdict(replace(record, setting=None, signal=None))

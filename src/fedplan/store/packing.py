@@ -31,7 +31,7 @@ def _unpack(code: str, blob: bytes) -> tuple[Any, ...]:
 
 
 def _taken(flat: Iterator[Any], size: int) -> tuple[Any, ...]:
-    """The next so many; fewer were never packed."""
+    """The next `size` numbers; fewer are an error."""
     found = tuple(islice(flat, size))
     if len(found) != size:
         raise ValueError(f"{size} numbers were packed, and {len(found)} are left")
@@ -39,7 +39,7 @@ def _taken(flat: Iterator[Any], size: int) -> tuple[Any, ...]:
 
 
 def pack_cohorts(cohorts: Sequence[Sequence[int]]) -> bytes:
-    """All cohorts of a run in one blob: of each its size, then its clients.
+    """All cohorts of a run in one blob: for each its size, then its clients.
 
     >>> unpack_cohorts(pack_cohorts([(), (7, 3), (5,)]))
     [(), (7, 3), (5,)]
@@ -61,7 +61,7 @@ def unpack_cohorts(blob: bytes) -> list[tuple[int, ...]]:
 
 
 def pack_shares(shares: Sequence[Sequence[float]], sizes: Sequence[int]) -> bytes:
-    """All shares of a run in one blob, of rounds of these sizes; NaN where none were recorded.
+    """All shares of a run in one blob, of rounds of these sizes; NaN if none were recorded.
 
     >>> unpack_shares(pack_shares([(), (0.25, 0.5), ()], [0, 2, 1]), [0, 2, 1])
     [(), (0.25, 0.5), ()]
@@ -75,7 +75,7 @@ def pack_shares(shares: Sequence[Sequence[float]], sizes: Sequence[int]) -> byte
 
 
 def unpack_shares(blob: bytes | None, sizes: Sequence[int]) -> list[tuple[float, ...]]:
-    """The shares that were packed, of rounds of these sizes; empty where none were recorded."""
+    """The shares that were packed, of rounds of these sizes; empty if none were recorded."""
     if blob is None:
         return [()] * len(sizes)
     flat = iter(_unpack("d", blob))
@@ -84,7 +84,7 @@ def unpack_shares(blob: bytes | None, sizes: Sequence[int]) -> list[tuple[float,
 
 
 def pack_signal(signal: Signal | None) -> bytes | None:
-    """The sketches of a round, the whole one first; nothing where there is none."""
+    """The sketches of a round, the whole one first; nothing if there is none."""
     if signal is None:
         return None
     return _pack("d", [*signal.whole.tolist(), *signal.halfway.tolist()])

@@ -57,14 +57,14 @@ VERSIONS = _kinds(str="fedplan python numpy numba")
 
 
 def now() -> str:
-    """The moment, as tables have it."""
+    """The time now, as tables store it."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def insert(
     connection: sqlite3.Connection, table: str, rows: Sequence[Row], *, unique: str = ""
 ) -> None:
-    """Write rows; where `unique` is given, not those whose value of that column is there."""
+    """Write rows; if `unique` is given, skip those whose value of that column exists."""
     if rows:
         places = ", ".join("?" * len(rows[0]))
         unless = f" ON CONFLICT ({unique}) DO NOTHING" if unique else ""
@@ -133,7 +133,7 @@ def fields(row: sqlite3.Row, kinds: Kinds) -> Row:
 
 
 def of_kind(row: sqlite3.Row, name: str, kind: type[T]) -> T:
-    """A value that SQLite would keep whatever it is: any column may hold anything."""
+    """A value, checked to be of this kind: any column of SQLite may hold anything."""
     value = row[name]
     if not isinstance(value, kind):
         raise TypeError(f"{name} is {type(value).__name__}, not {kind.__name__}")
@@ -163,9 +163,9 @@ def insert_run(
 def append_round(
     connection: sqlite3.Connection, key: RunKey, one: Identified, record: RoundRecord
 ) -> None:
-    """Make a round the last of a run, which is unfinished then; the run begins where it has not.
+    """Append a round to a run, which is unfinished then, and begins if it is not there.
 
-    It takes as long whatever the number of rounds before, but for two sums.
+    Except for two sums, this takes as long however many rounds came before.
     """
     row = connection.execute(
         "SELECT id FROM runs WHERE (experiment, setting, seed) = (:experiment, :setting, :seed)",
@@ -207,8 +207,8 @@ def _insert_rounds(
 ) -> None:
     """Write rounds; `packed` has the cohort and shares of a round that is saved by itself.
 
-    A setting is written where it is not the one that the run began with, and a signal where real
-    devices made the round: a simulated run is made again sooner than it is gone on with.
+    A setting is written if it is not the one that the run began with, and a signal if real devices
+    made the round: a simulated run is repeated, not resumed.
     """
     others: dict[int, int | None] = {}
 
@@ -301,7 +301,7 @@ def _read_rounds(connection: sqlite3.Connection, id_: int, begun: Setting) -> It
 def _read_observations(
     connection: sqlite3.Connection, run: int
 ) -> dict[int, tuple[Observation, ...]]:
-    """What was observed in each round of a run; nothing of rounds without."""
+    """What was observed in each round of a run that has observations."""
     rows = connection.execute(
         "SELECT * FROM observations WHERE run = ? ORDER BY round, place", (run,)
     )

@@ -101,7 +101,7 @@ def _ids(source: sqlite3.Connection, table: str) -> list[int]:
 def _sound_rows(
     source: sqlite3.Connection, table: str, id_: int, sound: dict[str, set[int]]
 ) -> dict[str, list[dict[str, Any]]]:
-    """A row and, of a run, everything that belongs to it; an error where anything is damaged."""
+    """A row and, for a run, everything that belongs to it; raises if any of it is damaged."""
     row = _one(source, f"SELECT * FROM {table} WHERE id", id_)  # noqa: S608
     for column, parents in _PARENTS.get(table, {}).items():
         if row[column] not in sound[parents]:

@@ -1,7 +1,7 @@
 """The tables of a store, and their migration; docs/reference/store.md explains them.
 
 A file's `user_version` is the version of its tables; an empty file has version 0. To change the
-tables, raise the version and add how the one before gets there.
+tables, raise the version and add the upgrade from the one before.
 """
 
 APPLICATION_ID = 0x46504C4E  # "FPLN": tells a store from other programs' databases
@@ -19,7 +19,7 @@ _EXPERIMENTS = """
 """
 # A setting, or a course with the setting that it begins with.
 _SETTINGS = "CREATE TABLE settings (id INTEGER PRIMARY KEY, value TEXT NOT NULL UNIQUE)"
-# The decisions are what a course settled on as it went; of a run that kept to its setting, none.
+# The decisions are those of the course; a run that kept to its setting has none.
 _RUNS = f"""
     CREATE TABLE runs (
         id INTEGER PRIMARY KEY,
@@ -40,8 +40,8 @@ _RUNS = f"""
         UNIQUE (experiment, setting, seed)
     )
 """
-# A round that is saved by itself has its cohort and shares: a run's would be packed anew every
-# round. The signal is what a course is told by real devices, so that it goes on as it would have.
+# A round that is saved by itself has its cohort and shares: a run's would have to be packed again
+# every round. The signal is what real devices told the course, which resumes with it.
 _ROUNDS = """
     CREATE TABLE rounds (
         run INTEGER NOT NULL REFERENCES runs ON DELETE CASCADE,
@@ -103,7 +103,7 @@ _STEPS = """
         UNIQUE (study, name)
     )
 """
-# Of version 3, where K and E were all of a setting. A table's UNIQUE cannot be changed, so the runs
+# For version 3, where a setting was only K and E. A table's UNIQUE cannot be changed, so the runs
 # move into a new one, with the ids they had.
 _OLD_SETTING = """
     '{"clients_per_round":' || clients_per_round
@@ -113,7 +113,7 @@ _COPIED = (
     "clients_per_round, local_steps, seed, status, message, num_rounds, final_loss, time_s, "
     "energy_j, created, fedplan, python, numpy, numba"
 )
-# By the version of a file, what brings it to today's.
+# By the version of a file, the statements that upgrade it.
 UPGRADES: dict[int, tuple[str, ...]] = {
     0: (
         *(_EXPERIMENTS, _SETTINGS, _RUNS, _ROUNDS, _COHORTS, _OBSERVATIONS, _STUDIES, _STEPS),

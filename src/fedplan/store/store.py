@@ -129,9 +129,9 @@ class Store:
     ) -> None:
         """Save one more round of a run in progress, as its last.
 
-        Rounds from this one on that are there already are forgotten: a run that was cut off goes
-        on from its last checkpoint, which may lie a round back. The run is unfinished until
-        `save_run` brings all of it.
+        Stored rounds from this one on are deleted: a run that was cut off resumes from its last
+        checkpoint, which may be a round back. The run is unfinished until
+        `save_run` saves all of it.
         """
         with self._database.writing() as connection:
             key = _run_key(connection, experiment, course, seed)
@@ -290,7 +290,7 @@ def study_entry(row: sqlite3.Row) -> StudyEntry:
 
 
 def _moment(row: sqlite3.Row, name: str) -> str:
-    """When something was made: a moment that a clock can show."""
+    """When something was made; raises if that is not a date."""
     text = of_kind(row, name, str)
     datetime.fromisoformat(text).astimezone()
     return text

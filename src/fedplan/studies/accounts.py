@@ -30,7 +30,7 @@ def decision_table(run: RunRecord, *, in_full: bool) -> Table:
     if not any(one.expected_rounds for one in made):
         left_out.append("rounds expected")
     columns = {name: shown for name, shown in columns.items() if name not in left_out}
-    return table_of(made, columns, title=f"What was settled on as it went, seed {run.seed}")
+    return table_of(made, columns, title=f"Decisions during training, seed {run.seed}")
 
 
 def bill_table(question: Question, outcome: Outcome) -> Table:
@@ -63,7 +63,7 @@ def bill_table(question: Question, outcome: Outcome) -> Table:
             rows[-1][1] = with_error(measured.rounds, measured.rounds_sd)
     rows += [_line(bill) for bill in others]
     head = ("", "rounds", "time", "energy", f"cost ({objective.unit})")
-    title = "What was paid, and what others would have been"
+    title = "What was paid, and what others would have cost"
     return Table(head, rows, title=title, left=("",), whole=head[1:])
 
 

@@ -1,6 +1,6 @@
-"""The study of an app on a live federation: what was asked of it, and what it has come to.
+"""The study of an app on a live federation: what was asked of it, and its outcome.
 
-What was asked is a step of the study; the devices, and all else, are what its rounds have shown.
+What was asked is stored as a step of the study; everything else follows from its rounds.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from fedplan.studies.verdict import arrived, course_words
 from fedplan.studies.workflow import alternatives_of, groups_of
 
 ASKED = "asked"  # the step
-# What a run ended by that did not arrive; by whatever else, it has not reached its target.
+# Ends of runs that did not arrive; any other end counts as "not reached".
 _ENDS: tuple[Status, ...] = ("diverged", "hopeless", "unavailable", "unfinished")
 
 
@@ -36,7 +36,7 @@ class Asked:
 
     @classmethod
     def from_step(cls, name: str, step: Mapping[str, Any]) -> Asked:
-        """What a store has of it."""
+        """Read it from a stored step."""
         return cls(
             name=name,
             stop=Stop(**step["stop"]),
@@ -56,7 +56,7 @@ def asked_step(problem: Problem, stop: Stop) -> dict[str, Any]:
 
 
 def app_outcome(asked: Asked, runs: Sequence[RunRecord], devices: Devices) -> Outcome:
-    """What the trainings have come to, by the course of the last of them."""
+    """The outcome of the trainings with the same course as the last of them."""
     last = runs[-1]
     own = [run for run in runs if run.course == last.course]
     problem = Problem(
@@ -83,7 +83,7 @@ def app_outcome(asked: Asked, runs: Sequence[RunRecord], devices: Devices) -> Ou
 
 
 def _first_groups(run: RunRecord, clients: int) -> Setting:
-    """The first setting by which all of these clients took turns; without one, the last of all."""
+    """The first setting by which all of these clients took turns, or else the last setting."""
     settings = [one.setting for one in run.rounds if one.setting is not None] or [run.setting]
     for setting in settings:
         law = setting.participation

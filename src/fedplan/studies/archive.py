@@ -96,14 +96,9 @@ class Archive:
             each one ends or is found, from the thread that did so.
         """
         settings = self._settings(stop)
-        kept: dict[Job, T] = {}
-        waiting, begun = [], []
-        for job in dict.fromkeys(jobs):
-            if (run := self.find(job, stop)) is None:
-                waiting.append(job)
-            else:
-                _LOG.info("found: %s", _words(job, stop))
-                kept[job] = take(run)
+        kept = self._take_found(jobs, stop, take)
+        waiting = [job for job in dict.fromkeys(jobs) if job not in kept]
+        begun: list[Job] = []
         done, total = len(kept), len(kept) + len(waiting)
         lock = Lock()
 
@@ -121,14 +116,13 @@ class Archive:
             while waiting:
                 with lock:
                     job = waiting.pop(0)
-                if (run := self.find(job, stop)) is None:
-                    _LOG.info("training: %s", _words(job, stop))
-                    begun.append(job)
-                    yield job
-                else:
-                    _LOG.info("found: %s", _words(job, stop))
-                    kept[job] = take(run)
+                if found := self._take_found([job], stop, take):
+                    kept.update(found)
                     note_done(by_others=True)
+                    continue
+                _LOG.info("training: %s", _words(job, stop))
+                begun.append(job)
+                yield job
 
         def save(run: RunRecord) -> None:
             is_new = self._store.save_run(settings, run)
@@ -143,6 +137,17 @@ class Archive:
             for place, run in enumerate(made):
                 kept[begun[place]] = take(run)
         return [kept[job] for job in jobs if job in kept]
+
+    def _take_found(
+        self, jobs: Sequence[Job], stop: Stop, take: Callable[[RunRecord], T]
+    ) -> dict[Job, T]:
+        """The result of `take` for each run that the store has to its end."""
+        kept = {}
+        for job in dict.fromkeys(jobs):
+            if (run := self.find(job, stop)) is not None:
+                _LOG.info("found: %s", _words(job, stop))
+                kept[job] = take(run)
+        return kept
 
 
 def _words(run: Job | RunRecord, stop: Stop) -> str:

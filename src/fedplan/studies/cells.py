@@ -21,7 +21,7 @@ _RENAMED = ("rounds", "participation", "groups")  # fields that a run has under 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunSummary:
-    """What one run came to, without its rounds."""
+    """The result of one run, without its rounds."""
 
     clients_per_round: int | None
     local_steps: int
@@ -127,7 +127,7 @@ def _cell(runs: Sequence[RunSummary], objective: Objective) -> Cell:
         rounds_sd=deviation_of([run.rounds for run in arrived]),
         time_s=mean_of([run.time_s for run in arrived]),
         energy_j=mean_of([run.energy_j for run in arrived]),
-        cost=mean_of(costs),  # infinite where one of them is
+        cost=mean_of(costs),  # infinite if one of them is
         cost_error=deviation_of(costs) / math.sqrt(len(costs)),
         participation=first.participation,
         groups=first.groups,
@@ -135,12 +135,12 @@ def _cell(runs: Sequence[RunSummary], objective: Objective) -> Cell:
 
 
 def mean_of(values: Sequence[float]) -> float:
-    """The mean; NaN of no values."""
+    """The mean; NaN for no values."""
     return statistics.fmean(values) if values else math.nan
 
 
 def deviation_of(values: Sequence[float]) -> float:
-    """The standard deviation; NaN of fewer than two values, or where one is infinite."""
+    """The standard deviation; NaN for fewer than two values, or if one is infinite."""
     return statistics.stdev(values) if len(values) > 1 and math.inf not in values else math.nan
 
 

@@ -44,8 +44,8 @@ class Entrant:
 class Compared:
     """The result of one way, averaged over the seeds that reached the target, or over all.
 
-    rounds, time_s, energy_j, cost : all in; NaN where nothing was trained.
-    cost_error : standard error of the cost; NaN of a single seed.
+    rounds, time_s, energy_j, cost : all in; NaN if nothing was trained.
+    cost_error : standard error of the cost; NaN for a single seed.
     ratio : the cost relative to the reference; None if a seed did not arrive.
     """
 
@@ -85,7 +85,7 @@ def read_entrants(
     ['online', 'K=5, E=20']
     """
     words = [*overrides, *([] if seeds is None else [f"seeds={seeds}"])]
-    study = read_study(name, words, required=_NEEDED)  # what is wrong with it is said once
+    study = read_study(name, words, required=_NEEDED)  # reports its problems once
     courses = courses or [ONLINE, *([PAPER] if study.planning.pairs else []), *PUBLISHED]
     collector = Collector()
     found = [collector.attempt(partial(_entrant, name, words, course)) for course in courses]
@@ -99,7 +99,7 @@ def _entrant(name: str, words: Sequence[str], course: str) -> Entrant:
         setting = uniform(int(pair[1]), int(pair[2]))
         more += [f"clients-per-round={pair[1]}", f"local-steps={pair[2]}"]
     elif course in COURSE_NAMES:
-        # Nobody here is told of earlier runs, or what is found would hang on what is in the store.
+        # Earlier runs are not used here, or the result would depend on what is in the store.
         more = [f"course={course}", *(["earlier-runs=ignore"] if course == ONLINE else [])]
     elif course != BEST_FIXED:
         raise InputError(

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from fedplan.studies.study import Study
 
 ONLINE, FIXED, PAPER = "online", "fixed", "paper"
-# What is told of every round and asked before the next; each is made for a problem.
+# Those that are told of every round and asked before the next; each is made for a problem.
 STEERING: Mapping[str, Callable[..., Course]] = {
     name: make for name, make in COURSES.items() if name != FIXED
 }

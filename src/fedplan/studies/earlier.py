@@ -1,6 +1,6 @@
 """Earlier runs: what stored runs of the same task say about local steps.
 
-A study decides once what it begins with, and the store keeps that: it goes on and ends the same,
+A study decides once what it begins with, and the store keeps that, so that the study ends the same
 whatever is stored meanwhile.
 """
 
@@ -22,7 +22,7 @@ from fedplan.studies.experiment import Experiment
 STEP = "earlier"
 _MOST = 32  # runs that are read: more of them take longer, and say little more
 _FEWEST_ROUNDS = 3  # a run of fewer tells nothing
-_NO_PART = ("evaluate_every", "evaluate_subset", "dropout")  # of what is learnt, and how
+_NO_PART = ("evaluate_every", "evaluate_subset", "dropout")  # in what is learnt, and how
 _SOURCE = "earlier runs of this task"
 
 
@@ -32,7 +32,7 @@ def known_of_study(
     """What the online course of a study is told in advance; empty if nothing is known.
 
     question : identity of the course that is told nothing.
-    entry : of a study to be begun, which keeps what is learnt now; None where it is recalled.
+    entry : the study if it is to be begun, to keep what is learnt now; None if it is recalled.
     """
     planning = experiment.study.planning
     if planning.saturation is not None:
@@ -66,7 +66,7 @@ def _find_entry(experiment: Experiment, store: Store) -> StudyEntry | None:
 
 
 def _begun(experiment: Experiment, question: str, store: Store) -> dict[str, Any] | None:
-    """What a run of this study began with that is there already: its seeds all begin alike."""
+    """What the stored runs of this study began with: all its seeds begin alike."""
     seeds = experiment.study.training.every_seed
     there = [
         run

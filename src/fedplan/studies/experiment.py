@@ -29,12 +29,12 @@ from fedplan.studies.task import build_data, build_learner
 from fedplan.tables import read_fleet
 from fedplan.tasks import FederatedData
 
-# Rounds that all clients at once are taken to need where nobody has said how many groups there are.
+# Rounds that all clients at once are assumed to need, if the number of groups is not given.
 _FULL_ROUNDS = 100.0
 # Raise it when the same settings begin to give other numbers: runs stored before no longer count.
 SIMULATION = 1
 
-# Keys of [training] that change the losses of a run; the later ones are stored where they are set.
+# Keys of [training] that change the losses of a run; the later ones are stored only if set.
 _ALWAYS = {"batch_size", "learning_rate", "schedule", "decay", "evaluate_every", "evaluate_subset"}
 _LATER = {"decay_every", "decay_rounds", "rates", "dropout"}
 
@@ -61,7 +61,7 @@ class Experiment:
 
     @property
     def name(self) -> str:
-        """Of the study."""
+        """The study's name."""
         return self.study.name
 
     @property
@@ -103,7 +103,7 @@ class Experiment:
         readonly : make no runs.
         """
         clock = None
-        if self.fleet is not None and self.federation is None:  # real seconds are what they are
+        if self.fleet is not None and self.federation is None:  # real seconds are not repriced
             clock = Clock(self.fleet, self.num_clients)
         made_by = None if readonly else engine or self.simulator
         return Archive(made_by, store, partial(_run_settings, self.settings), clock)
@@ -297,7 +297,7 @@ def _live_settings(settings: Mapping[str, Any], federation: str) -> dict[str, An
 
 
 def _run_settings(settings: Mapping[str, Any], stop: Stop) -> Mapping[str, Any]:
-    """These settings, and when a run ends where that changes its losses.
+    """These settings, and when a run ends if that changes its losses.
 
     A run that ended later contains the one that ended earlier, unless the target decides which
     rounds are evaluated, and on what.

@@ -125,7 +125,7 @@ def _steps_panel(runs: Sequence[RunRecord]) -> Panel:
 
 
 def paid_lines(outcome: Outcome) -> list[TurnBill]:
-    """The lines of the bill: all in, and what that is made of where pilots are part of it."""
+    """The lines of the bill: all in, and its parts if there were pilots."""
     measured, all_in = outcome.measured, outcome.all_in
     if measured is None or all_in is None:
         return []

@@ -48,7 +48,7 @@ class Grid:
 
     @classmethod
     def of_keys(cls, training: Mapping[str, Any]) -> Grid | None:
-        """The grid of what is stored of a study; None where it was not swept.
+        """The grid of a stored study; None if it was not swept.
 
         >>> grid = Grid(local_steps=(5, 10), groups=(2, 4))
         >>> Grid.of_keys(grid.keys) == grid, Grid.of_keys({"local-steps": 5})
@@ -104,7 +104,7 @@ def read_sweep(
             lists[key] = _whole_numbers(key, value, collector)
         else:
             others.append(text)
-    # The largest of a list stands for all of it: what is wrong with that one alone is its size.
+    # The study is checked with the largest value of each list.
     largest = [f"{key}={max(values)}" for key, values in lists.items() if values]
     study = collector.attempt(lambda: read_study(name, [*others, *largest], required=required))
     return SweptStudy(study=collector.finished(study), lists=lists)

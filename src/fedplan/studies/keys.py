@@ -1,6 +1,6 @@
 """Keys: every key of a study file, with its default, its limits and its meaning.
 
-Every key stands in one table alone, so that `key=value` on the command line is enough to name it.
+Every key is in one table only, so that `key=value` on the command line is enough to name it.
 """
 
 import math
@@ -41,7 +41,7 @@ def _key(
 
 
 def _with(key: str, *values: str | None) -> Callable[..., Any]:
-    """Makes keys that go with these values of another key alone."""
+    """Makes keys that require one of these values of another key."""
     return partial(_key, only=(key, values))
 
 
@@ -156,7 +156,7 @@ class TrainingTable(Table):
 
     @property
     def law(self) -> str:
-        """Who trains when, where one setting is trained with."""
+        """Who trains when, if training keeps to one setting."""
         return self.participation or Uniform.law
 
     @property

@@ -26,11 +26,11 @@ Status = (
 
 
 class Question(Protocol):
-    """What a training was to reach, and what counts: an experiment has it, and an app's study."""
+    """The target of a training, and what counts; experiments and studies of apps have it."""
 
     @property
     def name(self) -> str:
-        """Of the study."""
+        """The study's name."""
         ...
 
     @property
@@ -67,7 +67,7 @@ class Bill:
         return cls(time_s=time_s, energy_j=energy_j, cost=cost)
 
     def times(self, factor: float) -> Bill:
-        """So many times the bill."""
+        """The bill times a factor."""
         return Bill(**{name: factor * value for name, value in asdict(self).items()})
 
     def plus(self, other: Bill) -> Bill:
@@ -203,7 +203,7 @@ def decisions_of(run: RunRecord) -> tuple[Decision, ...]:
 
 
 def forecast_of(runs: Sequence[RunRecord], problem: Problem, max_rounds: int) -> Forecast | None:
-    """What the rounds predicted at first, on average over the runs that count; None where nothing.
+    """What the rounds predicted at first, on average over the runs that count; None if nothing.
 
     Each run's own rounds led to its forecast, so several are averaged as their rounds are.
     """
@@ -220,7 +220,7 @@ def forecast_of(runs: Sequence[RunRecord], problem: Problem, max_rounds: int) ->
 
 
 def _first_forecast(run: RunRecord, problem: Problem, max_rounds: int) -> Forecast | None:
-    """The first that has the run arrive in the rounds allowed: any other leaves that open."""
+    """The first that says the run will arrive in the rounds allowed; others leave that open."""
     for decision in decisions_of(run):
         if decision.expected_rounds and decision.interval and decision.interval[1] <= max_rounds:
             break

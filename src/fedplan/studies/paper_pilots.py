@@ -87,7 +87,7 @@ def _losses(planning: PlanningTable) -> tuple[float, float]:
 
 
 def _failure(run: RunRecord, upper_loss: float) -> Failure | None:
-    """Why nothing follows from a pilot; None where something does."""
+    """Why a pilot is of no use; None if it is of use."""
     if run.status != "target":
         return "diverged" if run.status == "diverged" else "out of reach"
     if run.num_rounds == 0:
@@ -96,7 +96,7 @@ def _failure(run: RunRecord, upper_loss: float) -> Failure | None:
 
 
 def _advice(failure: Failure, run: RunRecord, lower_loss: float) -> str:
-    """Why a pilot has led to nothing, and what to change."""
+    """Why a pilot was of no use, and what to change."""
     clients, steps = run.setting.pair
     pilot = f"A pilot with {clients:,} clients per round and {steps:,} local steps"
     losses = [loss for loss in run.losses if loss is not None] or [math.nan]

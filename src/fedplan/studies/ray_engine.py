@@ -16,14 +16,14 @@ from fedplan.studies.archive import Progress
 from fedplan.studies.experiment import Experiment, build_experiment
 from fedplan.studies.study import Study
 
-# One run per processor: threads of a library would only be in each other's way.
+# One run per processor: threads of a library would only get in each other's way.
 _ONE_THREAD = dict.fromkeys(
     ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"
 )
 _ANSWER_WITHIN_S = 10.0
 _OURS = {
     "RAY_USAGE_STATS_ENABLED": "0",  # nothing is sent home
-    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # or ray warns of what it will change one day
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # or ray warns of a future change
 }
 
 
@@ -90,7 +90,7 @@ def _each(
     # A worker beyond the processors that are free would keep a job waiting for one of them.
     free = max(int(ray.available_resources().get("CPU", 1)), 1)
     todo = iter(enumerate(jobs))
-    under_way: dict[Any, Any] = {}  # what a worker makes, and the worker
+    under_way: dict[Any, Any] = {}  # the worker of each result
 
     def give(worker: Any, item: tuple[int, Job]) -> None:
         under_way[worker.run.remote(*item, stop)] = worker
@@ -100,14 +100,14 @@ def _each(
     while under_way:
         (done,), _ = ray.wait(list(under_way), num_returns=1)
         worker = under_way.pop(done)
-        for item in islice(todo, 1):  # first, for whoever gets the run may take a while to save it
+        for item in islice(todo, 1):  # first, as saving the run may take a while
             give(worker, item)
         yield ray.get(done)
 
 
 @contextmanager
 def _cluster() -> Iterator[Any]:
-    """Ray, connected; what was started here is ended."""
+    """Ray, connected; a connection made here is closed."""
     for name, value in _OURS.items():
         os.environ.setdefault(name, value)
     import ray

@@ -59,7 +59,7 @@ def _missing_data(data: Any) -> Found:
 
 
 def _retire(tables: Tables, overridden: Collection[str], wrong: Collection[str | None]) -> Found:
-    """Take out what an override made pointless; what is so without one is a fault."""
+    """Remove keys that an override made pointless; other pointless keys are faults."""
     changed = set(overridden)
     for name, key in KEYS.items():
         given = tables.get(key.table, {})
@@ -96,7 +96,7 @@ def _missing(
         wanted += ["pairs", "upper-loss", "lower-loss"]
     wanted += [name for name in _RATE_KEYS if known.get("schedule") == _RATE_KEYS[name]]
     missing = [name for name in wanted if known.get(name) in (None, [])]
-    # What is asked for by name must do something: a target-loss of 0 is none.
+    # A required key must have an effect: a target-loss of 0 has none.
     for name in required:
         if name in KEYS and not known.get(name):
             other, values = KEYS[name].only or (None, ())
@@ -121,8 +121,8 @@ def _contradictions(known: dict[str, Any], *, has_fleet: bool) -> Found:
     law = known.get("participation")
     if law is not None and LAWS[law].needs_fleet and not has_fleet:
         message = (
-            f"participation={law} goes by how quick devices are, and needs a [fleet]. Add one, or "
-            "set participation=shuffled, which needs to know nothing of them."
+            f"participation={law} depends on how quick devices are, and needs a [fleet]. Add one, "
+            "or set participation=shuffled, which needs none."
         )
         yield "participation", message
     if any(known.get(name) for name in _PRICES) and known.get("energy-weight") is not None:
@@ -163,7 +163,7 @@ def _is_paper(known: dict[str, Any]) -> bool:
 def _paper_contradictions(known: dict[str, Any]) -> Found:
     """What does not go with the paper's procedure."""
     if (course := known.get("course")) not in (None, PAPER):
-        message = f"pilots=paper is course={PAPER}, but got course={course}. Leave one of them out."
+        message = f"pilots=paper means course={PAPER}, not {course}. Leave one of them out."
         yield "pilots", message
     pairs, upper, lower = map(known.get, ("pairs", "upper-loss", "lower-loss"))
     if pairs is not None and not (

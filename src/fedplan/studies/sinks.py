@@ -1,7 +1,7 @@
 """Sinks: report trainings to MLflow, TensorBoard or Weights & Biases, round by round.
 
-Best effort: a sink works in a thread of its own, and one that fails is left alone, with a word in
-the log. No training waits for it or ends by it.
+Best effort: a sink works in a thread of its own, and if it fails, that is logged. No training waits
+for it or fails with it.
 """
 
 import logging
@@ -18,7 +18,7 @@ LOG = logging.getLogger(__name__)
 LAST_WORDS_S = 10.0  # for a sink to tell what it has heard, when training has ended
 Values = dict[str, float]
 Log = Callable[[Values, int], object]
-Opened = tuple[Log, Callable[[], object]]  # tells the values of a round; ends the record
+Opened = tuple[Log, Callable[[], object]]  # logs the values of a round; ends the record
 
 
 class Sink:
@@ -68,7 +68,7 @@ def told(run: RunRecord, first: int = 0) -> Iterator[tuple[Values, int]]:
     """The metrics of each round from this one on.
 
     Predicted seconds and joules are of the whole training: what is spent, and the rounds that are
-    still expected, each as dear as those of the last cycle.
+    still expected, at the mean cost of the last cycle.
     """
     for place in range(first, len(run.rounds)):
         record = run.rounds[place]

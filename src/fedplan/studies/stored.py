@@ -30,7 +30,7 @@ class Recalled:
     outcome : of a study that `fedplan run` or an app began.
     sweep : of one that `fedplan sweep` began.
     runs : all runs of the experiment without their rounds, for whichever study they were made.
-    devices : by all that was observed of them; None of simulated ones.
+    devices : by all that was observed of them; None if they are simulated.
     records : some of the runs with their rounds, where neither outcome nor sweep has them.
     """
 
@@ -95,16 +95,16 @@ def stored_facts(store: Store, entry: Entry) -> Recalled:
 
 
 def stored_study(name: str, configuration: Mapping[str, Any]) -> tuple[Study, Grid | None]:
-    """The study as it was read, and the grid if it was swept; InputError where it is neither."""
+    """The study as it was read, and the grid if it was swept; InputError if it is neither."""
     tables: dict[str, dict[str, Any]] = {"task": {}, "training": {}, "planning": {}}
     for table, values in configuration.items():
         if table in TABLES and isinstance(values, dict):
             tables[table] = dict(values)
-    # What earlier versions planned from is no key any more.
+    # Keys of earlier versions, which are none now.
     tables["planning"].pop("pilot-budget", None)
     if tables["planning"].get("pilots") == "designed":
         del tables["planning"]["pilots"]
-    if (grid := Grid.of_keys(tables["training"])) is not None:  # it says one thing of many runs
+    if (grid := Grid.of_keys(tables["training"])) is not None:  # a study has single values
         tables["training"] |= dict.fromkeys(grid.keys)
     problems = [
         f"what is stored of it has {table}, which no study file has."

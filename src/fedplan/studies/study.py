@@ -19,13 +19,12 @@ from fedplan.studies.keys import (
     TrainingTable,
 )
 
-# Keys that came later: as they are by default they are not stored, so that a study that is in a
-# store already is found again.
+# Keys that came later: their defaults are not stored, so that earlier studies are found again.
 _LATER = {
     "training": ("decay-every", "decay-rounds", "rates", "participation", "groups", "dropout"),
     "planning": ("course", "pilots", "earlier-runs", "saturation"),
 }
-# Keys and values that are no more, and what to do instead.
+# Keys and values that no longer exist, and what to do instead.
 _ONLINE = "training itself is the pilot now, and every round counts"
 _GONE = {
     "pilot-budget": f"pilot-budget is gone: {_ONLINE}. Leave it out; max-time-s and max-energy-j "

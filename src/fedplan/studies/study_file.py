@@ -1,6 +1,6 @@
 """Study files: reading with overrides, writing, and the command that runs one.
 
-Every problem of what is read is said at once.
+All problems of what is read are reported at once.
 """
 
 import json
@@ -20,7 +20,7 @@ from fedplan.tables import read_fleet
 _BUILT_IN = Path(__file__).parent / "builtin"
 _PATHS = ("data", "file")  # keys whose value may be a path
 _COMMAND_LINE = "command line"
-_MOST_BYTES = 1 << 20  # of a study file: far more than one can have to say
+_MOST_BYTES = 1 << 20  # of a study file, far more than it needs
 Configuration = Mapping[str, Mapping[str, Any]]
 
 
@@ -67,9 +67,9 @@ def read_study(
 
 
 class _Source:
-    """A study file: what it says, and what is wrong before its keys are looked at.
+    """A study file: its content, and what is wrong before its keys are checked.
 
-    text : None where it cannot be read, or is no TOML.
+    text : None if it cannot be read, or is not TOML.
     """
 
     text: str | None = None
@@ -89,7 +89,7 @@ class _Source:
                 self.note(_stray(table, values), _find_line(self.text or "", table, None))
 
     def _read(self, name: str, path: Path) -> dict[str, Any]:
-        """What the TOML says; nothing where it cannot be had."""
+        """The content of the TOML; empty if it cannot be read."""
         try:
             text = _read_text(path)
             content = tomllib.loads(text)
@@ -132,7 +132,7 @@ def _read_text(path: Path) -> str:
 
 
 def _stray(name: str, value: Any) -> str:
-    """What to say of something at the top of a file that is no table of a study."""
+    """The message on something at the top of a file that is not a table of a study."""
     if name in TABLES:
         return f"[{name}] must be a table, but got {name} = {value!r}."
     if name in KEYS:
@@ -162,7 +162,7 @@ def _parse_overrides(overrides: Iterable[str]) -> tuple[dict[str, Any], list[Inp
 
 
 def _parse_value(text: str) -> Any:
-    """A value as in TOML; what is none is a text.
+    """A value as in TOML; anything else is a text.
 
     >>> _parse_value("3"), _parse_value("'a b'"), _parse_value("mnist-mini")
     (3, 'a b', 'mnist-mini')
@@ -231,10 +231,11 @@ def study_toml(configuration: Configuration) -> str:
 def study_words(
     name: str, configuration: Configuration, *, apart_from: Collection[str] = ()
 ) -> list[str] | None:
-    """What `fedplan run` has to be given for this study: its name, and what takes another's place.
+    """The arguments of `fedplan run` for this study: its name, and what it overrides.
 
-    None where the study is not a built-in one, for then it needs a file. Keys of [training] that
-    are said otherwise, `apart_from`, may be as they like.
+    None unless it is a built-in study: any other needs a file.
+
+    apart_from : keys of [training] that are left out, since they are given otherwise.
 
     >>> study_words("demo", read_study("demo", ["seeds=2"]).configuration())
     ['demo', 'seeds=2']

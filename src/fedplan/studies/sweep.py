@@ -20,7 +20,7 @@ class Sweep:
 
     total : runs of the whole grid.
     cells : cheapest first.
-    best : the empirical optimum; None where no cell arrives with all seeds.
+    best : the empirical optimum; None if no cell arrives with all seeds.
     """
 
     runs: tuple[RunSummary, ...]
@@ -91,7 +91,7 @@ def recall_sweep(experiment: Experiment, grid: Grid, store: Store) -> Sweep:
 
 
 def _jobs(experiment: Experiment, grid: Grid) -> list[Job]:
-    """One job for each setting and seed; where more groups do not pay, several numbers are one."""
+    """One job for each setting and seed; several numbers of groups may give the same setting."""
     settings = (build_setting(experiment, who, steps) for who, steps in grid.pairs)
     return make_jobs(dict.fromkeys(settings), experiment.study.training.every_seed)
 

@@ -37,7 +37,7 @@ def verdict(
 def arrived(
     experiment: Question, measured: Measured, all_in: Bill, forecast: Forecast | None
 ) -> tuple[Status, str]:
-    """How a training has ended that has reached its target, with some seeds at least."""
+    """How a training ended that reached its target with at least one seed."""
     runs = measured.runs
     target = f"loss {experiment.stop.target_loss:g}"
     if not any(run.num_rounds for run in runs):
@@ -90,7 +90,7 @@ def _arrows(values: Sequence[str]) -> str:
 
 
 def _paid(experiment: Question, bill: Bill) -> str:
-    """The whole bill: seconds and joules, and the cost where that is another number."""
+    """The whole bill: seconds and joules, and the cost if that is another number."""
     totals = seconds(bill.time_s)
     if bill.energy_j:
         totals += f" and {joules(bill.energy_j)}"

@@ -49,7 +49,6 @@ def run_study(
     """Train to the target and return the outcome; `report` is told the step and every round.
 
     Stored runs are not trained again; the engine makes the others, by default the simulator.
-    without one.
     """
     case = _Case(experiment, store, report, experiment.save(store))
     return case.follow(experiment.archive(store, engine))
@@ -61,7 +60,7 @@ def recall_study(experiment: Experiment, store: Store) -> Outcome:
 
 
 def planned_problem(experiment: Experiment) -> Problem:
-    """The question of a study; one without devices or without a target is refused."""
+    """The problem of a study; one without devices or without a target is refused."""
     problems = []
     if experiment.assumed_fleet is None:
         problems.append("a plan weighs seconds and joules, and needs devices. Add a [fleet].")
@@ -88,9 +87,9 @@ def plan_step(outcome: Outcome) -> dict[str, Any]:
 
 
 class _Case:
-    """One study: its problem and course, and what came of its pilots.
+    """One study: its problem and course, and its pilots so far.
 
-    entry : of a study that is run, which keeps what is decided; None where it is recalled.
+    entry : the stored study, to keep what is decided; None if the study is only recalled.
     """
 
     def __init__(
@@ -107,7 +106,7 @@ class _Case:
         self._pilots: tuple[RunRecord, ...] = ()
 
     def follow(self, archive: Archive) -> Outcome:
-        """The whole way, or as far as an archive without an engine has it."""
+        """The outcome; without an engine in the archive, as far as the archive has it."""
         stop, training = self._experiment.stop, self._experiment.study.training
         if self._course == PAPER:
             progress, planning = self._progress("pilots"), self._experiment.study.planning
@@ -141,7 +140,7 @@ class _Case:
         return Outcome(course=self._course, pilots=self._pilots, pilots_bill=bill, **known)
 
     def _begin(self) -> tuple[Outcome, Course | None]:
-        """What training begins with, and what steers it; None where it cannot begin."""
+        """What training begins with, and the course; None if it cannot begin."""
         if self._course == PAPER:
             planning = self._experiment.study.planning
             choice = choose_setting(self._as_observed(self._pilots), planning, self._pilots)
@@ -230,7 +229,7 @@ def alternatives_of(runs: Sequence[RunRecord], problem: Problem) -> tuple[Altern
 
 
 def groups_of(setting: Setting, problem: Problem) -> tuple[GroupCost, ...]:
-    """Those that take turns, where any do, with what each costs."""
+    """The groups that take turns, if any, with what each costs."""
     law = setting.participation
     return law.group_costs(problem, setting.local_steps) if isinstance(law, Turns) else ()
 
@@ -238,9 +237,9 @@ def groups_of(setting: Setting, problem: Problem) -> tuple[GroupCost, ...]:
 def learnt_from(run: RunRecord) -> Saturation:
     """How rounds saturate with local steps, as a run to the target has shown.
 
-    The saturation is the median of those measured, a usual one where none was. A round of E steps
-    goes E / (E + saturation) of the way that one of endless steps would, and the run went it all:
-    so its rounds tell how many endless ones it takes.
+    The saturation is the median of those measured, a usual one if none was. A round of E steps goes
+    E / (E + saturation) of the way that one of endless steps would, so the sum over all rounds is
+    the number of rounds with endless steps.
     """
     seen = [one.saturation for one in decisions_of(run) if one.saturation]
     sound = [value for value in seen if math.isfinite(value)]

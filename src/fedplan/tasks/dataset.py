@@ -13,14 +13,14 @@ from fedplan.errors import InputError, InputProblem, refuse
 FeatureArray = NDArray[np.float32]
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-MOST_CLASSES = 1 << 16  # a label far above is no number of a class, and a model of it no use
+MOST_CLASSES = 1 << 16  # larger labels are hardly numbers of classes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FederatedData:
     """What the clients of a federation learn from; arrays are read-only.
 
-    x : float32, shape (samples n, features); the rows of one client stand together.
+    x : float32, shape (samples n, features); the rows of one client are adjacent.
     y : int64 labels, shape (n,), from 0 to num_classes - 1.
     starts : int64 row offsets, shape (num_clients + 1,); client k holds rows
         starts[k] to starts[k + 1], at least one.
@@ -162,7 +162,7 @@ def _stored(field: str, values: NDArray[Any]) -> NDArray[Any]:
 def _disagreements(
     arrays: dict[str, NDArray[Any]], num_classes: int, image_shape: Sequence[int] | None
 ) -> Iterator[InputProblem]:
-    """What arrays that are right by themselves hold, or do to one another, that is wrong."""
+    """What is wrong with the values of arrays that are right by themselves, and between them."""
     if num_classes < 2:
         yield _problem("num_classes", f"must be >= 2, but got {num_classes}.")
     if num_classes > MOST_CLASSES:
@@ -181,7 +181,7 @@ def _disagreements(
             )
         if x is not None and y is not None and len(x) != len(y):
             yield _problem(
-                f"{prefix}y", f"must have one label a row of {prefix}x: {len(y)} for {len(x)}."
+                f"{prefix}y", f"must have one label per row of {prefix}x: {len(y)} for {len(x)}."
             )
         if y is not None and num_classes >= 2:
             yield from _label_problems(f"{prefix}y", y, num_classes)

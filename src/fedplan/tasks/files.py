@@ -74,7 +74,7 @@ def _from_folder(folder: Path) -> tuple[Arrays, IntArray]:
     paths = sorted(folder.glob("*.npz"))
     if not paths:
         raise InputError(
-            InputProblem(source=str(folder), message="holds no .npz file. Put one a client there.")
+            InputProblem(source=str(folder), message="holds no .npz file. Put in one per client.")
         )
     files = [NpzFile(path, ("x", "y"), (), _problem_of) for path in paths]
     first = next((file.headers["x"].shape[1:] for file in files if "x" in file.headers), None)
@@ -106,7 +106,7 @@ def _problem_of(key: str, header: Header) -> str | None:
         )
     if key == "client":
         fits = len(header.shape) == 1 and header.dtype.kind in "iuSU"
-        return None if fits else "must be a flat array, one integer or one text a sample."
+        return None if fits else "must be a flat array, one integer or one text per sample."
     return array_problem(key, header.flat())
 
 

@@ -147,7 +147,7 @@ def mnist_mini() -> Digits:
 def _digits(
     images: Bytes, labels: Bytes, test_images: Bytes, test_labels: Bytes, *, name: str
 ) -> Digits:
-    """Pixels as float32 from 0 to 1, one image a row; labels as int64."""
+    """Pixels as float32 from 0 to 1, one image per row; labels as int64."""
     x, test_x = (
         each.reshape(len(each), -1).astype(np.float32) / np.float32(255)
         for each in (images, test_images)

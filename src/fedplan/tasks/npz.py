@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from fedplan.errors import InputError, InputProblem
 
 Arrays = dict[str, NDArray[Any]]
-# Arrays take this much memory, or so many times their file where that is more: plain data that are
+# Arrays may take this much memory, or so many times their file if that is more: plain data that are
 # compressed well stay below, and a file that was made to fill the memory does not.
 _MOST_BYTES, _MOST_RATIO = 1 << 28, 16
 _WIDEST = 8  # bytes of a number once it is in use: integers become 64 bits wide
@@ -52,7 +52,7 @@ class Header:
 class NpzFile:
     """One .npz file: the headers of some of its arrays, what is wrong with them, and the arrays.
 
-    check : what is wrong with an array by its header; nothing where all is well.
+    check : what is wrong with an array by its header; None if nothing is.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class NpzFile:
         self.problems.append(InputProblem(source=str(self.path), column=key, message=message))
 
     def read(self) -> Arrays:
-        """The arrays; InputError where one is damaged."""
+        """The arrays; InputError if one is damaged."""
         arrays: Arrays = {}
         with zipfile.ZipFile(self.path) as archive:
             for key in self.headers:
@@ -96,7 +96,7 @@ class NpzFile:
                     with archive.open(self._members[key]) as member:
                         arrays[key] = npy.read_array(member, allow_pickle=False)
                         if member.read(1):
-                            raise ValueError("it goes on behind its end")
+                            raise ValueError("it goes on after its end")
                 except _BROKEN as error:
                     self.note(key, f"is damaged ({error}). Write the file again.")
         if self.problems:
@@ -106,7 +106,7 @@ class NpzFile:
     def _look_at(
         self, archive: zipfile.ZipFile, key: str, check: Callable[[str, Header], str | None]
     ) -> str | None:
-        """Keep the header of an array; what is wrong with it instead, where anything is."""
+        """Keep the header of an array, or return what is wrong with it."""
         if key not in self._members:
             listed = ", ".join(list(self._members)[:20]) or "none"
             return f"is missing; the file has the arrays: {listed}."

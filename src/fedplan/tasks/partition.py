@@ -1,6 +1,6 @@
 """Partitions: which client holds which sample, and the data grouped that way.
 
-A partition is a list with one array of sample numbers a client; no sample stands twice.
+A partition is a list with one array of sample numbers per client; no sample is in it twice.
 """
 
 from collections.abc import Sequence
@@ -113,7 +113,7 @@ def federate(
     samples, labels = as_array(x), label_array(y)
     if samples.shape[:1] != labels.shape:
         raise InputError(
-            f"x must have one row a label, but has shape {samples.shape} for {len(labels)} labels."
+            f"x must have one row per label, but has shape {samples.shape}, for {len(labels)}."
         )
     clients = _checked(assignment, len(labels))
     order = np.concatenate(clients)
@@ -168,7 +168,7 @@ def sizes_problems(sizes: NDArray[Any], num_clients: float | None = None) -> lis
         return []
     wanted = "" if num_clients is None else f"{num_clients} "
     shown = np.array2string(sizes, threshold=6)
-    return [f"sizes must be {wanted}integers >= 1, one a client, but got {shown}."]
+    return [f"sizes must be {wanted}integers >= 1, one per client, but got {shown}."]
 
 
 def _check_enough(num_samples: int, num_clients: int, min_size: int = 1) -> None:

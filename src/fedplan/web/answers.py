@@ -28,7 +28,7 @@ from fedplan.web.pictures import pictures_of
 from fedplan.web.question import COEFFICIENTS, Question
 from fedplan.words import extra, joules, number, seconds
 
-# Rows of a fleet whose what-ifs are planned for by other laws than uniform sampling: the slowest
+# Rows of a fleet up to which what-ifs are planned by other laws than uniform sampling: the slowest
 # of them, weighted, takes some seconds for so many.
 MOST_DOUBTED = 5_000
 _VALUES = 64  # of a slider
@@ -100,7 +100,7 @@ def doubts(question: Question) -> dict[str, Any]:
 
 
 def _about_turns(question: Question, plan: Plan) -> str:
-    """What groups that take turns would cost instead; nothing where they are the plan."""
+    """What groups that take turns would cost instead; nothing if they are the plan."""
     if question.method is not None and not isinstance(question.knowledge, Saturation):
         gap = question.convergence.target_gap
         plan = beside_turns(plan, question.problem, question.knowledge, target_gap=gap)
@@ -191,9 +191,9 @@ def _row(
 
 
 def _scales(question: Question) -> dict[str, list[float]]:
-    """The values of each slider by what it sets: in ratio, and the same while limits move.
+    """The values of each slider by what it sets: in ratio, and independent of the limits.
 
-    Those of totals are around the least of a few.
+    Those of totals are around the least total of a few settings.
     """
     known, fleet, gap = question.knowledge, question.fleet, question.convergence.target_gap
     clients, objective = [1, math.isqrt(len(fleet)), len(fleet)], Objective.weighted(0.0)

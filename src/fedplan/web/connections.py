@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 MOST_CONNECTIONS = 400  # far below the 1,024 files that a process may usually have open
 HEAD_SECONDS = 10.0  # from the first byte of a request, or from the connection, to its last header
-_ANSWER_SECONDS = 60.0  # after which somebody who does not read an answer may have to go
+_ANSWER_SECONDS = 60.0  # after which a connection that does not read its answer counts as idle
 
 
 def guarded(protocol: Any) -> Any:
     """A protocol of uvicorn's that gives up requests whose head does not come.
 
-    Once there are `MOST_CONNECTIONS`, each new one takes the place of the one that has kept its
-    own for longest without a request, of the address that has most.
+    Once there are `MOST_CONNECTIONS`, each new one replaces the one that has been idle for longest,
+    of the address that has most.
     """
     return type("Guarded", (_Connection, protocol), {"places": set()})
 
@@ -61,7 +61,7 @@ class _Connection(_Protocol):  # type: ignore[misc]
 
     @property
     def is_asking(self) -> bool:
-        """Whether a request has come, and its answer has not gone."""
+        """Whether a request has come that is not answered yet."""
         return self.cycle is not None and not self.cycle.response_complete
 
     @property

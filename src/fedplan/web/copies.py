@@ -14,7 +14,7 @@ from fedplan.web.state import DRAWN_FILE
 
 
 def as_command(question: Question) -> str:
-    """What to type; a fleet that was drawn or uploaded stands in a file of the name shown."""
+    """What to type; a fleet that was drawn or uploaded is in a file of the name shown."""
     file = fleet_file(question) or question.devices.file
     words = ["fedplan", "plan", *(("--fleet", file) if file else ("--example",))]
     words += _knowledge(question)[0]
@@ -33,7 +33,7 @@ def as_command(question: Question) -> str:
 
 
 def fleet_file(question: Question) -> str | None:
-    """The file that the command reads and nobody has yet; None where there is none."""
+    """The file that the command reads and the user has yet to save; None if there is none."""
     if question.devices.file is None:  # the example, which brings a bound
         return None if question.convergence.is_measured else "example-fleet.csv"
     return DRAWN_FILE if question.devices.file == DRAWN_FILE else None
@@ -74,7 +74,7 @@ def _way(question: Question) -> tuple[str, str]:
 
 
 def _knowledge(question: Question) -> tuple[list[str], str, str]:
-    """What is known as flags; what to call it in Python, and the words for it."""
+    """What is known, as flags; and its name and expression in Python."""
     known, gap = question.knowledge, question.convergence.target_gap
     name = question.convergence.name
     if isinstance(known, Estimate):
@@ -95,7 +95,7 @@ def _knowledge(question: Question) -> tuple[list[str], str, str]:
 
 
 def _call(name: str, values: dict[str, object], usual: object) -> str:
-    """A call with what is not as usual; nothing where all is."""
+    """A call with the values that are not the usual one; empty if there are none."""
     given = ", ".join(f"{key}={value!r}" for key, value in values.items() if value != usual)
     return f"{name}({given})" if given else ""
 

@@ -46,7 +46,7 @@ def failure(status: int, kind: str, message: str, problems: Iterable[Any] = ()) 
 
 
 class Guard:
-    """Stands before the app; `token` is asked for where the server is open to a network."""
+    """Stands before the app; `token` is required if the server is open to a network."""
 
     def __init__(self, app: ASGIApp, *, token: str | None = None) -> None:
         self._app, self._token = app, token
@@ -88,7 +88,7 @@ class Guard:
         return None
 
     def _admission(self, request: Request) -> Response | None:
-        """Nothing for who is known; a cookie for who brings the token in the address."""
+        """None if the cookie is right; the answer that sets it if the address has the token."""
         token = self._token
         if token is None or _is_same(request.cookies.get(COOKIE, ""), token):
             return None

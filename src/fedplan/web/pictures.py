@@ -1,6 +1,6 @@
 """Pictures: the figures of a plan, as plotly JSON.
 
-Each stands under the id of the page's element for it: its drawing, a title where the page has none,
+Each is found by the id of its element on the page: its drawing, a title where the page has none,
 and the head of the table that says the same.
 """
 
@@ -32,7 +32,7 @@ from fedplan.planning.surface import Surface, cost_surface
 from fedplan.web.question import Question
 from fedplan.words import seconds
 
-_MAP_POINTS = 48  # an axis of the map: smooth, and little to send
+_MAP_POINTS = 48  # per axis of the map: smooth, and little to send
 _RATIO = "cost / the plan's"
 _SLOWEST = 6  # devices that are listed
 
@@ -43,7 +43,7 @@ _OF_SOME = ("turns", "bills", "frontier", "map", "steps", "clients")  # not of e
 def pictures_of(
     question: Question, plan: Plan, chosen: Prediction | None, marks: Sequence[Mark]
 ) -> dict[str, Any]:
-    """Those of a plan, or None: devices of any; groups of turns; maps of uniform sampling by bound.
+    """Devices for any plan, groups for turns, maps for uniform sampling by a bound; or else None.
 
     chosen : what the plan's setting takes, stragglers counted; `marks` are settings to point out.
     """
@@ -121,7 +121,7 @@ def _frontier(
 
 
 def _map(surface: Surface, marks: Sequence[Mark], problem: Problem) -> dict[str, Any] | None:
-    """Extra cost over (K, E); none where K or E has a single value, for there is a curve."""
+    """Extra cost over (K, E); None if K or E has a single value, which has a curve."""
     if min(surface.cost.shape) == 1:
         return None
     panels = cost_panels(surface, marks, problem, points=_MAP_POINTS)
@@ -132,10 +132,10 @@ def _map(surface: Surface, marks: Sequence[Mark], problem: Problem) -> dict[str,
 def _curves(
     problem: Problem, whole: Surface, chosen: tuple[int, int], bounds: Sequence[Bound]
 ) -> dict[str, Any]:
-    """Cost over the plan's along E and along K, and the band of it if the bound were another.
+    """Cost relative to the plan's along E and along K, with a band for other bounds.
 
-    A band is the lowest and the highest ratio over the bounds, the first of which is the plan's,
-    each to the plan's own cost under the same bound.
+    A band is the lowest and the highest ratio over the bounds, the first of which is the plan's;
+    each ratio is to the plan's own cost under the same bound.
     """
     ks, es = whole.clients_per_round, whole.local_steps
     row, column = np.searchsorted(ks, chosen[0]), np.searchsorted(es, chosen[1])
@@ -163,7 +163,7 @@ def _slowest(fleet: Fleet, local_steps: int, k: int) -> list[list[str]]:
     some = np.argpartition(times, max(times.size - _SLOWEST, 0))[-_SLOWEST:]
     order = some[np.argsort(times[some])[::-1]]
     slower = np.concatenate([[0.0], np.cumsum(fleet.count[order])])
-    # The chance that a sample has none of the slowest devices, the more of them the smaller.
+    # The chance that a sample has none of the slowest 0, 1, 2, ... entries.
     n, chosen = np.full(slower.shape, float(len(fleet))), np.full(slower.shape, float(k))
     shares = -np.diff(np.exp(log_choose_ratio(n, slower, chosen)))
     names = fleet.device or ("",) * times.size

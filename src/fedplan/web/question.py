@@ -33,8 +33,8 @@ COEFFICIENTS = ("a0", "b0", "c0")
 class Devices:
     """A fleet, and how to have it again.
 
-    file : what a command reads it from; None of the built-in example.
-    python : the words that make it.
+    file : what a command reads it from; None for the built-in example.
+    python : the expression that makes it.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Devices:
 
     @classmethod
     def of_file(cls, name: str, fleet: Fleet) -> Devices:
-        """Those of a fleet.csv of this name."""
+        """The devices of a fleet.csv of this name."""
         return cls(name=name, fleet=fleet, file=name, python=f"read_fleet({name!r})")
 
 
@@ -57,7 +57,7 @@ class Devices:
 class Convergence:
     """What is known of convergence.
 
-    name : as the page shows it; of pilots the name of their file.
+    name : as the page shows it; for pilots the name of their file.
     known : a bound, for the target gap; pilots to fit one to; or, where nothing was measured, what
         is assumed.
     relative_to : what rounds are relative to, where they are not absolute.
@@ -70,12 +70,12 @@ class Convergence:
 
     @classmethod
     def of_example(cls) -> Convergence:
-        """What is known of the built-in fleet."""
+        """The bound of the built-in fleet."""
         return cls(name=EXAMPLE, known=EXAMPLE_BOUND, relative_to=RELATIVE)
 
     @classmethod
     def of_pilots(cls, name: str, pilots: tuple[Pilot, ...]) -> Convergence:
-        """What the pilots of a file of this name tell."""
+        """The pilots of a file of this name."""
         return cls(name=name, known=pilots, relative_to=DESCENT)
 
     @classmethod
@@ -102,7 +102,7 @@ class Convergence:
         return len(self.known) if isinstance(self.known, tuple) else 0
 
     def fitted(self, num_clients: int, method: Method | None = None) -> Knowledge:
-        """What to plan with for so many clients; InputError where pilots settle no bound."""
+        """What to plan with for so many clients; InputError if pilots settle no bound."""
         if not isinstance(self.known, tuple):
             return self.known
         # The paper's method is the whole of Algorithm 2, its averaging over pairs included.
@@ -117,10 +117,10 @@ class Question:
     """What to plan for, and what else a command or the page needs to know of it.
 
     knowledge : what rounds are predicted from.
-    prices : those that the problem's objective was made of; None of an energy weight.
-    method : of uniform sampling with a bound; the rest have one way to be planned.
+    prices : those that the problem's objective was made of; None with an energy weight.
+    method : for uniform sampling with a bound; the rest are planned in one way only.
     current : K and E of the user's own setting.
-    reference : what a bound of one's own is moved away from.
+    reference : the bound that the user's own is compared with.
     """
 
     devices: Devices
@@ -140,7 +140,7 @@ class Question:
 
     @property
     def of_what(self) -> str:
-        """What is added to the name of a total that is not the one to a target."""
+        """What is added to the name of a total that is not one to a target."""
         if self.convergence.relative_to is None:
             return ""
         return " (pilots' descent)" if self.convergence.num_pilots else " (relative)"
@@ -170,7 +170,7 @@ def make_question(
     convergence: Convergence | None,
     **more: Any,
 ) -> Question:
-    """The question of these parts, None where one is wrong; everything wrong is raised together.
+    """The question of these parts; a wrong one is None, and all problems are raised together.
 
     values : prices and limits by the names of their flags, `energy_weight` and `objective`,
         `participation`, `method` and `regret_quantile`; what is left out has its usual value.
@@ -229,7 +229,7 @@ def _objective(values: Mapping[str, Any]) -> tuple[Prices | None, Objective]:
     return prices, prices.objective()
 
 
-@lru_cache(maxsize=64)  # a slider seldom moves what pilots say
+@lru_cache(maxsize=64)  # sliders seldom change what pilots say
 def _estimated(
     pilots: tuple[Pilot, ...], num_clients: int, how: Literal["pairwise", "joint"]
 ) -> Estimate:

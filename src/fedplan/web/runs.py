@@ -14,7 +14,7 @@ from fedplan.store.entries import fingerprint_of
 from fedplan.words import joules, number, seconds, totals
 
 MOST_CURVES = 24
-MOST_RUNS = 500  # listed of one experiment; `fedplan show --runs` has all
+MOST_RUNS = 500  # listed for one experiment; `fedplan show --runs` has all
 _OVER = {"rounds": ROUND, "seconds": TIME, "joules": ENERGY}
 
 
@@ -118,15 +118,15 @@ def _find(store: Store, fingerprint: str) -> ExperimentEntry:
 
 
 def _target(study: StudyEntry, steps: Mapping[str, Any]) -> float | None:
-    """Of a study file, or what an app has asked for."""
+    """The target loss of a study file, or what an app has asked for."""
     asked = steps.get("asked", {}).get("stop", {}).get("target_loss")
     return study.configuration.get("training", {}).get("target-loss") or asked or None
 
 
 def _forecast(run: RunRecord, against: str) -> dict[str, Any] | None:
-    """Between which rounds a run was first expected to arrive; None where its course said nothing.
+    """Between which rounds a run was first expected to arrive; None if its course did not say.
 
-    Its seconds and joules are those of the rounds that it has had, times as many.
+    Seconds and joules are in proportion to those of its rounds so far.
     """
     told = [
         one

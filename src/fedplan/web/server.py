@@ -1,7 +1,7 @@
 """The explorer's server: its routes and their limits.
 
-Plans are made in threads of their own, so that the server never stands still; answers are kept for
-who asks the same. Nothing is ever written.
+Plans are made in threads of their own, so that the server never blocks; answers are cached. Nothing
+is ever written.
 """
 
 import asyncio
@@ -81,8 +81,8 @@ class _Explorer:
 
     def __init__(self, shelf: Shelf) -> None:
         self._shelf = shelf
-        # One question at a time here: two at once would only wait for each other's turn of the
-        # interpreter. What takes long, or waits for the disk, does not hold up the rest.
+        # One question at a time: two at once would only compete for the interpreter. What takes
+        # long, or waits for the disk, does not hold up the rest.
         self._quick, self._slow = asyncio.Semaphore(1), asyncio.Semaphore(1)
         self._waiting = 0
         self._answers: Cache[bytes] = cache(_KEPT_ANSWERS, _KEPT_BYTES, len)
@@ -118,7 +118,7 @@ class _Explorer:
         return _sent(await self._made(answer, request))
 
     async def sensitivity(self, request: Request) -> Response:
-        """What the plan would lose if it were otherwise, and what turns would cost."""
+        """What the plan would lose if assumptions were wrong, and what turns would cost."""
         return _sent(await self._made(doubts, request))
 
     async def upload(self, request: Request) -> Response:
@@ -153,7 +153,7 @@ class _Explorer:
         return Response(await self._think(text, request), media_type="text/csv", headers=_FRESH)
 
     async def runs(self, request: Request) -> Response:
-        """Studies and runs of the store; nothing where nothing has changed."""
+        """Studies and runs of the store, unless nothing has changed."""
         store, experiment = self._shelf.store, request.query_params.get("experiment")
 
         def listed() -> bytes:
@@ -170,7 +170,7 @@ class _Explorer:
         return _sent(await self._think(lambda: _encoded(runs.curves(store, asked)), request))
 
     async def _made(self, make: Callable[[Question], dict[str, Any]], request: Request) -> bytes:
-        """What is made of a state; for a large fleet beside the quick ones."""
+        """What is made of a state; a large fleet does not hold up the quick ones."""
         state = await _object(request)
         key = (make, json.dumps(state, sort_keys=True))
         if (known := self._answers.find(key)) is not None:
@@ -186,13 +186,13 @@ class _Explorer:
             return self._answers.keep(key, await asyncio.to_thread(work))
 
     async def _think(self, work: Callable[[], bytes], request: Request) -> bytes:
-        """Do what may take long in a thread."""
+        """Do in a thread what may take long."""
         async with self._turn(self._slow, request):
             return await asyncio.to_thread(work)
 
     @asynccontextmanager
     async def _turn(self, seat: asyncio.Semaphore, request: Request) -> AsyncIterator[None]:
-        """Wait for one's turn; it is passed over where whoever asked has gone."""
+        """Wait for one's turn; raises if the client has gone."""
         if self._waiting >= MOST_WAITING:
             raise HTTPException(503, "too many questions at once. Ask again in a moment.")
         self._waiting += 1
@@ -245,7 +245,7 @@ def _hash(content: bytes) -> str:
 
 
 def _unless_known(request: Request, file: _File) -> Response:
-    """A file, or that the page has it already."""
+    """A file, or 304 if the browser has it already."""
     headers = {"cache-control": file.caching, "etag": file.tag}
     if request.headers.get("if-none-match") == file.tag:
         return Response(status_code=304, headers=headers)

@@ -13,7 +13,7 @@ from fedplan.web.question import Convergence, Devices
 
 MOST_ROWS = 200_000  # of a fleet that a page brings: planned for in two or three seconds
 _MOST_FLEETS = 16
-_MOST_ENTRIES = 300_000  # of all fleets kept, but for the one in use
+_MOST_ENTRIES = 300_000  # of all fleets kept, except the one in use
 _RANKINGS = 64  # remembered per fleet: the E of the figures, and those a search looks at
 _MOST_BYTES = 1 << 28  # of one fleet's rankings
 _BYTES_PER_ENTRY = 24  # of one ranking, and of what else is kept beside it
@@ -80,7 +80,7 @@ class Shelf:
         return self._devices.find(key) or self._devices.keep(key, _with_cache(draw()))
 
     def is_large(self, state: Mapping[str, Any]) -> bool:
-        """Whether planning for this state's fleet takes long; of a wrong state, no matter what."""
+        """Whether planning for this state's fleet takes long; for a wrong state, anything."""
         which = state.get("fleet")
         if which == "drawn":
             size = state.get("num_clients", 0)

@@ -38,7 +38,7 @@ def _number(kind: Any, usual: float | None = None, low: Any = None, high: Any = 
 
 
 _ID = (str, Field("given", max_length=64))
-# Of a drawn fleet; usual values are the page's own.
+# Keys of a drawn fleet; the usual values are those of the page.
 _DRAWN = {
     "num_clients": _number(int, 100, 2, MOST_ROWS),  # more are read from a file with counts
     "step_time_s": _number(float, 0.1),
@@ -105,7 +105,7 @@ def read_state(given: Mapping[str, Any], shelf: Shelf) -> Question:
 
 
 def _values(given: Mapping[str, Any], collector: Collector) -> dict[str, Any]:
-    """The value of every key; what is wrong with one is noted, and it has its usual value."""
+    """The value of every key; a wrong one is noted, and has its usual value."""
     said = {name: value for name, value in given.items() if value not in (None, "")}
     try:
         return _State.model_validate(said).model_dump()
@@ -177,7 +177,7 @@ def _reference(
     devices: Devices | None,
     convergence: Convergence | None,
 ) -> Bound | Estimate:
-    """What a bound of one's own is moved away from: what was given, or that of the example."""
+    """The bound that the user's own is compared with: the given one, or the example's."""
     if devices is None or convergence is None:
         return EXAMPLE_BOUND
     try:

@@ -18,7 +18,7 @@ _TONES = {"reached": "good", "swept": "good", "unfinished": "open", "stored": "o
 
 
 class Picture(NamedTuple):
-    """A figure, its title, and what there is to see, for those who cannot, too."""
+    """A figure, its title, and a description for those who cannot see it."""
 
     figure: Figure
     title: str
@@ -33,7 +33,7 @@ class Facts(NamedTuple):
 
 
 class Code(NamedTuple):
-    """What is typed, or stands in a file."""
+    """A command, or the content of a file."""
 
     text: str
 
@@ -43,7 +43,7 @@ Sections = dict[str, Sequence[Part]]  # what stands under each heading
 
 
 def page_html(name: str, status: str, message: str, sections: Sections) -> str:
-    """The whole page. It asks for nothing from anywhere, and its policy lets it ask for nothing."""
+    """The whole page. It loads nothing from anywhere, and its policy forbids that."""
     shown = {title: _shown(parts) for title, parts in sections.items()}
     scripts, tone = [_file("page.js")], _TONES.get(status, "bad")
     if any("data-plot" in content for content in shown.values()):
@@ -109,7 +109,7 @@ def _html(part: Part) -> Markup:
 
 
 def _figure(picture: Picture) -> Markup:
-    """A figure: interactive where scripts run, else, and on paper, a drawing."""
+    """A figure: interactive if scripts run, otherwise and on paper an image."""
     data, title, words = picture
     drawn = to_json(page_figure(data)).replace("<", "\\u003c")  # no text in it ends the element
     spec = Markup(f'<script type="application/json">{drawn}</script>')

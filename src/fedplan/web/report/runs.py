@@ -79,7 +79,7 @@ def _cells(sweep: Sweep, unit: str) -> Table:
 
 
 def runs_sections(found: Recalled) -> tuple[str, str, Sections]:
-    """Status, message and sections; what was asked is not known, so that runs speak for it."""
+    """Status, message and sections of runs of which it is not known what was asked."""
     message = f"{len(found.runs):,} run{'' if len(found.runs) == 1 else 's'} in the store."
     summary, status = {"What there is": message}, "stored"
     record = found.records[0] if len(found.records) == 1 else None
@@ -130,5 +130,5 @@ def device_table(devices: Devices) -> Table:
         (name, *(in_words(float(getattr(fleet, quantity)[place])) for quantity in QUANTITIES))
         for place, name in enumerate((fleet.device or ())[:_MOST_ROWS])
     ]
-    head = ("device", "s a step", "s an exchange", "J a step", "J an exchange")
+    head = ("device", "s per step", "s per exchange", "J per step", "J per exchange")
     return Table(head, rows, title="Devices, by all that was observed of them")
