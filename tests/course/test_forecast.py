@@ -52,6 +52,18 @@ def test_a_target_within_the_scatter_of_the_losses_may_be_met_by_luck():
     assert not forecast_of(flat, target=0.0).is_in_the_scatter(50)
 
 
+@pytest.mark.parametrize(("later", "recedes"), [(0.02, False), (0.001, True)])
+def test_an_end_recedes_where_losses_hardly_fall_any_more(later, recedes):
+    """Losses fall by 8% per round at first, and then more slowly, or hardly any more."""
+    made = Forecast(0.5, lambda _: 0.1)
+    seen = []
+    for round_ in range(1, 61):
+        made.add(4.0 * math.exp(-0.08 * min(round_, 20) - later * max(round_ - 20, 0)))
+        seen.append(made.recedes(patience=10))
+    assert not any(seen[:40])  # luck lasts as long
+    assert any(seen) == recedes
+
+
 def test_the_interval_narrows_as_the_target_comes_near():
     losses = [3 - 0.5 * math.log(r) for r in range(1, 81)]
     widths = []

@@ -99,6 +99,28 @@ def test_steps_are_a_quarter_of_what_is_wanted_however_long_the_loss_stands_stil
         assert {one.local_steps for one in asked[40:]} == {round(wanted / 4)}
 
 
+def slowing(round_):
+    """A fast fall for so long, and then one that leads nowhere soon, though it never stops."""
+    return 3.0 - 0.1 * min(round_, 15) - 0.0005 * max(round_ - 15, 0)
+
+
+@pytest.mark.parametrize(
+    ("losses", "in_full"), [(lambda round_: 3.0 - 0.02 * round_, False), (slowing, True)]
+)
+def test_a_client_with_much_data_counts_in_full_where_the_end_recedes(losses, in_full):
+    samples = np.array([1000.0, *[10.0] * 11])
+    steering, asked = follow(Online(problem=problem_of().with_samples(samples)), 60, losses,
+                             lambda _: 0.5)  # fmt: skip
+    assert asked[0].participation.heaviest == HEAVIEST
+    assert (asked[-1].participation.heaviest is None) == in_full
+    assert any("counts by its data" in one.why for one in steering.decisions) == in_full
+
+
+def test_where_nobody_has_much_data_an_end_that_recedes_changes_nothing():
+    steering, _ = follow(Online(problem=problem_of()), 60, slowing, lambda _: 0.5)
+    assert not any("counts by its data" in one.why for one in steering.decisions)
+
+
 def test_a_client_with_much_data_counts_for_a_few_until_that_gets_no_further():
     samples = np.array([1000.0, *[10.0] * 11])
     problem = problem_of().with_samples(samples)

@@ -60,6 +60,7 @@ class Forecast:
     def __init__(self, target_loss: float, rate: Callable[[int], float]) -> None:
         self._target, self._rate = target_loss, rate
         self._losses: list[float] = []
+        self._nearest = (math.inf, 0)  # where the end was expected, in rounds so far, and when
         self._clock = np.zeros(1)  # the time after each round, further than was trained
 
     def add(self, loss: float | None) -> None:
@@ -109,6 +110,20 @@ class Forecast:
         middle, low, high = (rounds * math.exp(k * way) for k in (_EXPECTED, _LOW, _HIGH))
         reachable = self.within_reach(_FURTHEST)
         return Arrival(rounds=middle, low=low, high=high if reachable else math.inf)
+
+    def recedes(self, patience: int) -> bool:
+        """Whether the end is further away, in rounds so far, than it once was.
+
+        That is, by the low end of the interval, further than was expected when it was nearest, if
+        that was `patience` rounds ago. To know that, it has to be asked at every look.
+        """
+        arrival, rounds = self.arrival(), len(self._losses)
+        if arrival is None:
+            return False
+        nearest, seen = self._nearest
+        if rounds >= patience and arrival.rounds / rounds < nearest:
+            self._nearest = (arrival.rounds / rounds, rounds)
+        return rounds - seen >= patience and arrival.low / rounds > nearest
 
     def latest(self) -> float:
         """The round by which the target is reached at the latest; infinite while unknown."""

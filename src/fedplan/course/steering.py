@@ -6,7 +6,8 @@ is multiplied by the rate now over the mean rate of the rounds to come. While th
 new best, steps do not rise, and later become fewer; what rounds said before its best is forgotten.
 
 Shares. A client with far more data than others slows down what all learn, so at first none counts
-for more than a few average ones. Where that gets no further, everyone counts by its data.
+for more than a few average ones. Where that gets no further, or the end recedes, everyone counts by
+its data.
 
 Groups. If no model has been better than the best so far for two cycles, updates of single groups
 undo each other, and half as many groups, of twice the clients, swing half as far. When the target
@@ -144,11 +145,7 @@ class OnlineSteering:
 
     @property
     def _patience(self) -> int:
-        """Rounds without progress that are taken for bad luck: two cycles.
-
-        After a change it takes one cycle until the average has only new models, and another until
-        it gets better.
-        """
+        """Rounds without progress taken for bad luck: a cycle of new models, and one to improve."""
         return 2 * self._groups
 
     @property
@@ -185,7 +182,8 @@ class OnlineSteering:
                 self._pressed = round_
                 self._regroup(self._groups, round_, "A limit would be exceeded.")
         going_well = min(self._best[1], self._hope)  # until this round
-        if round_ - max(going_well, self._regrouped) >= self._patience:
+        left_behind = self._forecast.recedes(self._patience) and self._is_uneven
+        if left_behind or round_ - max(going_well, self._regrouped) >= self._patience:
             self._make_quieter(round_)
         if self._groups > 1 and math.isfinite(latest := self._forecast.latest()):
             self._finish(round_, latest)
@@ -263,6 +261,11 @@ class OnlineSteering:
         """The problem with the prices that limits have raised, and the largest shares cut."""
         priced = replace(self._problem, objective=self._pressure.objective)
         return priced if self._heaviest is None else priced.evened(self._heaviest)
+
+    @property
+    def _is_uneven(self) -> bool:
+        """Whether some clients count for less than their data."""
+        return not np.array_equal(self._priced.fleet.samples, self._problem.fleet.samples)
 
     def _finish(self, round_: int, rounds: float) -> None:
         """Merge groups if a training that ends after so many rounds has no time for them."""
