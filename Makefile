@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 .DEFAULT_GOAL := help
-.PHONY: help run test test-slow fuzz soak test-lowest lint format docs benchmark benchmark-peers clean
+.PHONY: help run test test-e2e test-slow fuzz soak test-lowest lint format docs benchmark benchmark-peers clean
 
 help:  ## Show this help
 	@grep -hE '^[a-z-]+:.*?## ' $(MAKEFILE_LIST) | awk 'BEGIN {FS = ":.*?## "}; {printf "  make %-16s %s\n", $$1, $$2}'
@@ -13,8 +13,11 @@ run: $(VENV)/.run  ## Start, learn, arrive, bill: the built-in demo; demo.png an
 	@echo "The report, to open in a browser: $(CURDIR)/demo.html"
 	@echo "Next: . $(BIN)/activate, then fedplan run setup3 energy-weight=0.5 --plot setup3.png, or one to change: fedplan run examples/study.toml"
 
-test: $(VENV)/.dev  ## Run every fast check: tests, properties, doctests, a real federation (a quarter of an hour)
-	$(BIN)/pytest -n auto --dist worksteal -q -m "not slow and not soak"
+test: $(VENV)/.dev  ## Run every fast check: tests, properties, doctests, examples of the pages (five minutes)
+	$(BIN)/pytest -n auto --dist worksteal -q -m "not e2e and not slow and not soak"
+
+test-e2e: $(VENV)/.dev  ## Run what needs more than this process: a browser, a real federation, kills (five minutes)
+	$(BIN)/pytest -n auto --dist worksteal -q -m "e2e and not slow"
 
 test-slow: $(VENV)/.dev  ## Run the checks that need minutes or gigabytes
 	$(BIN)/pytest -q -m slow -o faulthandler_timeout=7200
@@ -26,7 +29,7 @@ soak: $(VENV)/.dev  ## Two hundred pages for a minute, then a mixed load for FED
 	$(BIN)/pytest -q -s -m soak -o faulthandler_timeout=0 tests/web/test_soak.py
 
 test-lowest: $(VENV)-lowest/.run  ## Run the fast checks of the package alone with the lowest version of each dependency
-	$(VENV)-lowest/bin/pytest -n auto --dist worksteal -q -m "not slow and not soak" -W ignore::DeprecationWarning tests \
+	$(VENV)-lowest/bin/pytest -n auto --dist worksteal -q -m "not e2e and not slow and not soak" -W ignore::DeprecationWarning tests \
 	  $(addprefix --ignore=tests/,$(WITH_EXTRAS))
 
 lint: $(VENV)/.dev  ## Check style, types and import contracts

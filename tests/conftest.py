@@ -39,6 +39,7 @@ PILOTS = """clients_per_round,local_steps,upper_loss,lower_loss,rounds_to_upper,
 # Files of tests that take longest, the longest first; some wait for other processes most of the
 # time, so there is one worker more than there are cores.
 LONGEST = (
+    "tests/flower/test_pairs.py",
     "tests/flower/test_deployment.py",
     "tests/docs/test_site.py",
     "tests/docs/test_blocks.py",

@@ -95,6 +95,7 @@ def stored_runs(path):
             return 0
 
 
+@pytest.mark.e2e
 def test_a_killed_command_goes_on_and_comes_to_the_same_bills(fedplan, tmp_path, store):
     asked = ("demo", "target-loss=0.45", "rounds=400", "--course", "K=2,E=20", "--course",
              "fedtune", "--course", "online", "--seeds", "3", "--format", "json", "-q")  # fmt: skip

@@ -44,6 +44,7 @@ class TestCourses(SimulatedCourseContract):
 
 
 @pytest.mark.skipif(find_spec("ray") is None, reason="ray is not installed: fedplan[ray]")
+@pytest.mark.e2e
 def test_courses_on_a_cluster_steer_as_here():
     done = subprocess.run([sys.executable, "-c", ON_RAY], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -14,7 +14,7 @@ from flower.deployment import (
 
 from fedplan import read_fleet
 
-pytestmark = needs_proc
+pytestmark = [pytest.mark.e2e, needs_proc]
 
 TARGET = 0.5
 NODES = 2

@@ -79,7 +79,7 @@ def test_both_apps_of_a_pair_reach_the_target(pairs, monkeypatch):
     reach_the_target(pairs)
 
 
-@pytest.mark.slow  # two federations, whose clients all import torch; the apps are those above
+@pytest.mark.e2e  # two federations, one after the other; the apps are those above
 @needs_proc
 def test_both_apps_of_a_pair_reach_the_target_on_real_processes(pairs):
     """Which is quicker is for an idle machine to say."""

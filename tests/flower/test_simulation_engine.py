@@ -6,6 +6,8 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 # In a process of its own: the engine keeps threads, and a cluster of Ray's.
 CODE = """
 import json, time
@@ -41,6 +43,7 @@ run_simulation(server, client, num_supernodes=4, backend_config=one_at_a_time)
 """
 
 
+@pytest.mark.e2e
 def test_a_wait_for_a_core_of_the_machine_is_not_the_devices_communication():
     done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, check=False)
     lines = [line for line in done.stdout.splitlines() if line.startswith("SEEN ")]

@@ -336,7 +336,7 @@ def test_wrong_modules_are_refused_before_the_first_round(build, message):
         ([[([1.0, 2.0], -1)]], "-1 occurs"),
         ([[([1.0, math.nan], 1)]], "finite"),
         ([TensorDataset(torch.ones(2, 2), torch.ones(2))], r"type torch.float32.* y.long\(\)"),
-        ([DataLoader(PAIRS)], "DataLoader give its .dataset"),
+        ([DataLoader(PAIRS)], "DataLoader's .dataset"),
     ],
 )
 def test_wrong_data_is_refused(clients, message):

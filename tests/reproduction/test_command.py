@@ -93,6 +93,7 @@ def stored_runs(path):
             return 0
 
 
+@pytest.mark.e2e
 def test_a_killed_command_goes_on_and_comes_to_the_same_table(fedplan, tmp_path):
     # The runs of the second pair are long enough to be killed in.
     pairs = "pairs=[[10, 10], [80, 80]]"

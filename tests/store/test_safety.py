@@ -266,6 +266,7 @@ def check_after_kill(path, reported):
     assert not reported or max(reported) in steps
 
 
+@pytest.mark.e2e
 def test_kill_9_at_any_moment_loses_nothing_that_was_reported(tmp_path):
     """Thirty times: half of them while the file is being made, half on one that grows.
 

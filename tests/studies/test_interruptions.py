@@ -23,6 +23,8 @@ from stored_runs import check_integrity
 from fedplan.studies import read_study
 from fedplan.studies.experiment import build_experiment
 
+pytestmark = pytest.mark.e2e
+
 # Runs of a tenth of a second each, so that some have ended and others are under way.
 SWEEP = (
     "sweep", "demo", "clients-per-round=5,20", "local-steps=30,60", "seeds=2", "rounds=60",

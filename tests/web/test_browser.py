@@ -22,6 +22,8 @@ from fedplan.tables import read_fleet, read_pilots
 from fedplan.web.shelf import Shelf
 from fedplan.web.state import read_state
 
+pytestmark = pytest.mark.e2e
+
 FLEET = example_fleet()
 
 

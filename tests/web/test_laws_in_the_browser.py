@@ -14,6 +14,8 @@ from fedplan.figures.turns import first_turns
 from fedplan.planning.example import EXAMPLE_BOUND, example_fleet
 from fedplan.words import share
 
+pytestmark = pytest.mark.e2e
+
 OVER_K = ("frontier", "map", "steps", "clients")
 OF_TURNS = ("turns", "bills")
 

@@ -80,6 +80,7 @@ def is_running(pid):
     return state not in "ZX"
 
 
+@pytest.mark.e2e
 def test_a_link_takes_the_seconds_it_was_made_for(shaped_machine):
     lines = """
 from light import enter
