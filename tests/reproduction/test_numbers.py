@@ -54,7 +54,7 @@ def test_setup_1s_seconds_on_the_pages_are_those_of_its_tables():
     plans = {one.method: one for one in read_rows(RESULTS / "setup1" / "plans.csv", Priced)}
     runs = read_rows(RESULTS / "setup1" / "runs.csv", TrainedRun)
     accuracy = np.mean([run.test_accuracy for run in runs if run.status == "target"])
-    said = [f"{plans[method].time_s:.1f} s" for method in (BEST, PAPER, FEDPLAN)]
+    said = [f"{plans[method].time_s:,.1f} s" for method in (BEST, PAPER, FEDPLAN)]
     for page in PAGES:
         text = page.read_text()
         assert all(number in text for number in said), page
@@ -148,7 +148,7 @@ def test_what_setups_1_and_2_cost_on_the_page_is_of_their_tables():
     assert f"{overhead.measured:.2f} times" in page and f"{overhead.predicted:.2f} by the" in page
     plans = {one.method: one for one in read_rows(RESULTS / "setup2" / "plans.csv", Priced)}
     for text in (page, PAGES[1].read_text()):
-        assert all(f"{plans[method].time_s:.1f} s" in text for method in (BEST, PAPER, FEDPLAN))
+        assert all(f"{plans[method].time_s:,.1f} s" in text for method in (BEST, PAPER, FEDPLAN))
 
 
 def test_readme_compares_speeds_with_the_fastest_of_the_peers():
