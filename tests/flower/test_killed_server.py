@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow  # twelve processes, one after the other
 
 SERVER = Path(__file__).with_name("killable_server.py")
 KILLS = 10
-MODELS_A_KILL = 4  # that are evaluated before it, at most
+MODELS_PER_KILL = 4  # that are evaluated before it, at most
 
 
 def begin(folder):
@@ -53,7 +53,7 @@ def test_a_server_killed_at_ten_random_moments_comes_to_the_same(tmp_path):
     draws, recorded = random.Random(0), 0
     for _ in range(KILLS):
         with begin(parts) as server:
-            hear(server, draws.randint(1, MODELS_A_KILL))
+            hear(server, draws.randint(1, MODELS_PER_KILL))
             time.sleep(draws.uniform(0.0, seconds))  # the moment that is tested
             server.kill()
         found = [record for run in stored_runs(parts, "flower") for record in run.rounds]

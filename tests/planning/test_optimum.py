@@ -126,7 +126,7 @@ def test_exact_equals_brute_force_when_chords_replace_most_knots(seed, spacing, 
         add_knots(self, row, *ks)
 
     monkeypatch.setattr(exact, "_KNOT_WORK", 1)
-    monkeypatch.setattr(exact, "_KNOTS_A_DECADE", 1 / np.log10(spacing))
+    monkeypatch.setattr(exact, "_KNOTS_PER_DECADE", 1 / np.log10(spacing))
     monkeypatch.setattr(exact, "_FIRST_STRETCHES", 2)
     monkeypatch.setattr(exact._Search, "_add_knots", spy)
     random = np.random.default_rng([2, seed])

@@ -16,7 +16,7 @@ from fedplan.figures.frontier import Mark, looks
 from fedplan.figures.spec import Categories, Line, Map, Panel, Points, Shaded, scale_panel, spot
 from fedplan.figures.style import LEVELS, Look, band_colours
 from fedplan.planning.steps import steps_range
-from fedplan.planning.surface import STEPS_A_DECADE, Surface, cost_surface, ladder, lattice
+from fedplan.planning.surface import STEPS_PER_DECADE, Surface, cost_surface, ladder, lattice
 from fedplan.words import NO_UNIT
 
 _FAR = 50.0  # times the lowest cost; what costs more, or never gets there, is drawn as this
@@ -27,7 +27,7 @@ _HIGHEST_RATIO = 3.0  # of cost curves; higher ones are cut off
 _SMALL = 2_000  # entries; a larger fleet has a coarser grid, since each E needs a sort
 _CLIENTS, _FEWER_CLIENTS = 128, 40
 _ALL_STEPS = 64  # up to here every E is looked at
-_A_DECADE = 24  # of E beyond, for a small fleet
+_PER_DECADE = 24  # of E beyond, for a small fleet
 
 
 def grid_surface(problem: Problem, bound: Bound, settings: Sequence[tuple[int, int]]) -> Surface:
@@ -41,7 +41,7 @@ def grid_surface(problem: Problem, bound: Bound, settings: Sequence[tuple[int, i
     most = Constraints(max_local_steps=problem.limits.max_local_steps)
     high = steps_range(most, bound)[1]
     ks = lattice(1, len(fleet), _CLIENTS if is_small else _FEWER_CLIENTS)
-    es = ladder(1, high, _A_DECADE if is_small else STEPS_A_DECADE)
+    es = ladder(1, high, _PER_DECADE if is_small else STEPS_PER_DECADE)
     if is_small and high <= _ALL_STEPS:
         es = np.arange(1, high + 1)
     ks, es = (

@@ -33,13 +33,13 @@ from fedplan.planning.steps import (
     steps_within,
     training_cost,
 )
-from fedplan.planning.surface import STEPS_A_DECADE, ladder
+from fedplan.planning.surface import STEPS_PER_DECADE, ladder
 
 PRECISION = 1e-12  # relative; costs closer than this are equal in floating point
 _KNOT_WORK = 1 << 18  # devices weighed to know every K exactly; above it knots are spaced out
 # Their spacing then is by 15%: chords are within about 0.2% of the time.
-_KNOTS_A_DECADE = 1.0 / math.log10(1.15)
-_KNOTS_A_REFINEMENT = 5
+_KNOTS_PER_DECADE = 1.0 / math.log10(1.15)
+_KNOTS_PER_REFINEMENT = 5
 _FIRST_STRETCHES = 512
 _PIECES = 4  # into which a stretch is cut
 
@@ -101,7 +101,7 @@ class _Search:
         lowest, highest = constraints.clients_range(len(fleet))
         self.low, self.high = _cut(np.array([lowest]), np.array([highest]), _FIRST_STRETCHES)
         self.drift = drift(bound, self.high, len(fleet))
-        self.ladder = ladder(lowest, highest, _KNOTS_A_DECADE)
+        self.ladder = ladder(lowest, highest, _KNOTS_PER_DECADE)
         self.anchors: list[_Anchor] = []  # by rising E
         # One row per anchor, one column per stretch: lower bound of the cost, and the E it is at.
         self.bounds = np.empty((0, self.low.size))
@@ -136,7 +136,7 @@ class _Search:
         line = cost_line(self.problem, k, *means)
         guess = optimal_steps(*line, self.bound.a0, self.drift[self.drift.size // 2])
         # At an E where other searches begin, too, the devices may be ranked already.
-        known = ladder(*self.steps_range, STEPS_A_DECADE)
+        known = ladder(*self.steps_range, STEPS_PER_DECADE)
         return int(known[np.argmin(np.abs(np.log(known / np.clip(guess, *self.steps_range))))])
 
     def _add_anchor(self, local_steps: int) -> None:
@@ -177,7 +177,7 @@ class _Search:
 
     def _add_knots(self, row: int, *ks: int) -> None:
         anchor = self.anchors[row]
-        spread = np.linspace(0, self.low.size - 1, _KNOTS_A_REFINEMENT).astype(np.int64)
+        spread = np.linspace(0, self.low.size - 1, _KNOTS_PER_REFINEMENT).astype(np.int64)
         knots = np.union1d(self.low[spread], ks)
         anchor.add_knots(knots)
         self._record_exact(anchor, knots)

@@ -25,7 +25,7 @@ from fedplan.planning.exact import Optimum, minimise
 from fedplan.planning.predict import price_setting
 from fedplan.planning.steps import steps_range
 from fedplan.planning.surface import (
-    STEPS_A_DECADE,
+    STEPS_PER_DECADE,
     affordable_lattice,
     between_neighbours,
     fits_whole,
@@ -171,7 +171,7 @@ def _minimise_on_lattices(case: Case) -> Optimum | None:
     likely = (*case.bounds, _hardest(case.bounds)) if limited else case.bounds
     solved = [minimise(case.problem, bound) for bound in likely]
     size = affordable_lattice(fleet.count.size)
-    ks, es = lattice(*k_range, size), ladder(*e_range, STEPS_A_DECADE)
+    ks, es = lattice(*k_range, size), ladder(*e_range, STEPS_PER_DECADE)
     if limited:
         # What meets narrow limits may lie between lattice points: add where it is best.
         own = [optimum.setting for optimum in solved if optimum is not None]
@@ -228,7 +228,7 @@ def least_totals(
     problem, (k_range, e_range) = case.problem, case.ranges
     whole = fits_whole(problem.fleet, *case.ranges)
     size = affordable_lattice(problem.fleet.count.size) * (4 if whole else 1)
-    first_es = lattice(*e_range, size) if whole else ladder(*e_range, STEPS_A_DECADE)
+    first_es = lattice(*e_range, size) if whole else ladder(*e_range, STEPS_PER_DECADE)
     least = {}
     for name in TOTALS:
         if getattr(problem.limits, name) is None:

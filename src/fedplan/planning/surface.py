@@ -17,7 +17,7 @@ from fedplan.participation.uniform_sampling import round_energy_j
 _MAX_PAIRS = 1e6  # (K, E) pairs of a complete grid, whatever the fleet
 _MAX_STEPS = 4096  # values of E of a complete grid: past them one step more changes little
 _MAX_WORK = 3e8  # devices x pairs
-STEPS_A_DECADE = 13  # of a ladder of E for a large fleet, which is ranked at each of them
+STEPS_PER_DECADE = 13  # of a ladder of E for a large fleet, which is ranked at each of them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -52,13 +52,13 @@ def lattice(low: int, high: int, size: int) -> IntArray:
     return np.unique(np.rint(np.geomspace(low, high, size)).astype(np.int64))
 
 
-def ladder(low: int, high: int, a_decade: float) -> IntArray:
+def ladder(low: int, high: int, per_decade: float) -> IntArray:
     """Integers from low to high in ratio; the same for other ends, so that caches have them.
 
     >>> ladder(3, 60, 4).tolist()
     [3, 6, 10, 18, 32, 56, 60]
     """
-    powers = np.arange(int(np.log10(high) * a_decade) + 1) / a_decade
+    powers = np.arange(int(np.log10(high) * per_decade) + 1) / per_decade
     rungs = np.rint(10.0**powers).astype(np.int64)
     inside = rungs[(low < rungs) & (rungs < high)]
     return np.unique(np.concatenate([[low], inside, [high]]))

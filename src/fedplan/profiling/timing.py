@@ -10,7 +10,7 @@ from fedplan.profiling.regression import Measured, fit_line
 
 MOST_SECONDS = 600.0
 _LEVELS = 4  # numbers of steps that calls alternate between, the largest of 1, 2, 5, 10, 20, ...
-_CALLS_A_LEVEL = 3  # at least
+_CALLS_PER_LEVEL = 3  # at least
 _MOST_CALLS = 1_000  # every pair of calls is compared
 _CALL_SHARE = 1 / 30  # the longest call, as a share of the whole measurement, at least
 _RISE = 1.8  # and as a multiple of a call with one step, or its fixed part would hide the steps
@@ -60,7 +60,7 @@ def time_steps(
             level = levels[number % len(levels)]
             took.append(_time_call(train, level))
             steps.append(level)
-            if number + 1 >= _CALLS_A_LEVEL * len(levels) and sum(took) >= seconds:
+            if number + 1 >= _CALLS_PER_LEVEL * len(levels) and sum(took) >= seconds:
                 break
         processor_s = time.process_time() - started
     line = fit_line(steps, took)
