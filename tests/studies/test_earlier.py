@@ -63,6 +63,16 @@ def test_another_seed_begins_with_what_earlier_runs_tell(store):
     assert first_decision(ignored).saturation is None
 
 
+def test_runs_of_one_setting_tell_nothing_and_change_nothing(store):
+    alone = run_study(experiment_of("earlier-runs=ignore"), store)
+    other = experiment_of("first-seed=5", "seeds=3")
+    jobs = [Job(course=uniform(5, 20), seed=seed) for seed in (5, 6, 7)]
+    other.archive(store).run_all(jobs, other.stop)
+    told = run_study(experiment_of(), store)
+    assert first_decision(told).saturation is None
+    assert told.setting == alone.setting
+
+
 def test_one_online_run_tells_the_next_one(store):
     run_study(experiment_of(), store)
     next_ = run_study(experiment_of("first-seed=1"), store)

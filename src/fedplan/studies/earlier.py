@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from fedplan.convergence.histories import History, learn_saturation
-from fedplan.convergence.saturation import Saturation, usual_rate
+from fedplan.convergence.saturation import RANGE, Saturation, usual_rate
 from fedplan.core.learning_rate import LearningRate
 from fedplan.core.records import RunRecord
 from fedplan.course.online import known_before
@@ -80,7 +80,11 @@ def _begun(experiment: Experiment, question: str, store: Store) -> dict[str, Any
 
 
 def _learn(experiment: Experiment, store: Store) -> dict[str, Any]:
-    """The saturation shown by the stored runs of this task; none without runs."""
+    """The saturation shown by the stored runs of this task.
+
+    None if there are none, or if they say little: the range that they leave, from one end to the
+    other, must be half of the usual one.
+    """
     seen: Counter[str] = Counter()
     ranked: list[tuple[int, int, Mapping[str, Any], RunEntry]] = []
     for settings, run in _runs_of_task(experiment, store):
@@ -94,8 +98,10 @@ def _learn(experiment: Experiment, store: Store) -> dict[str, Any]:
     histories = [history_of(run, clients, rate) for run in found if run is not None]
     if not histories:
         return {"runs": 0, "saturation": None}
-    learnt = learn_saturation(histories, clients)
-    return {"runs": len(histories), "saturation": [float(f"{end:.3g}") for end in learnt.interval]}
+    low, high = learn_saturation(histories, clients).interval
+    narrower = high / low < RANGE[1] / RANGE[0] / 2
+    ends = [float(f"{end:.3g}") for end in (low, high)] if narrower else None
+    return {"runs": len(histories), "saturation": ends}
 
 
 def _runs_of_task(
