@@ -40,6 +40,7 @@ include_patterns = [
     "reproduction/prototype.md",
     "reproduction/participation.md",
     "reproduction/suite.md",
+    "reproduction/fresh.md",
     "reproduction/leaderboard.md",
     "reproduction/results/*/README.md",
 ]

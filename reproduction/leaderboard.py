@@ -31,8 +31,8 @@ reproduction/leaderboard.py` writes this page from `results/suite-courses-*.csv`
 A cell is one task on one fleet at one energy weight. Brackets are {level:.0%} intervals of the
 mean, by drawing the cells anew ({draws:,} times): they say how far it depends on which cells were
 tried. Means leave out cells in which no run arrives, and "never" counts runs that do not: read
-both. An empty place was not measured. Courses were not all tried on the same cells, so compare them
-within a row of the second table.
+both. All courses were tried on the same cells, but some never arrive where others do, so compare
+them within a row of the second table.
 
 ## All tasks
 
