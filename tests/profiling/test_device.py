@@ -32,6 +32,13 @@ def test_other_rows_and_counts_stay(tmp_path):
     assert fleet.count.tolist() == [400, 2, 1] and fleet.comm_time_s.tolist() == [0.9, 6.0, 0.9]
 
 
+def test_samples_stay(tmp_path):
+    path = tmp_path / "fleet.csv"
+    path.write_text(f"{HEADER},samples\na,1,2,3,4,400,10\nb,5,6,7,8,2,30\n")
+    assert write_row(path, "a", ROW) is True and write_row(path, "c", ROW) is False
+    assert read_fleet(path).samples.tolist() == [10, 30, 20]
+
+
 def test_a_fleet_without_names_keeps_its_rows(tmp_path):
     path = tmp_path / "fleet.csv"
     path.write_text("step_time_s,comm_time_s,step_energy_j,comm_energy_j\n1,2,3,4\n")

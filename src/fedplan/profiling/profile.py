@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from fedplan.atomic import check_target
 from fedplan.core.fleet import QUANTITIES, Fleet
 from fedplan.errors import InputError, InputProblem
@@ -138,18 +140,19 @@ def read_row(path: str | os.PathLike[str], device: str) -> tuple[Fleet | None, i
 def write_row(path: str | os.PathLike[str], device: str, quantities: dict[str, float]) -> bool:
     """Add the device's row to the file, or replace the row it has; returns whether it did.
 
-    A replaced row keeps its count.
+    A replaced row keeps its count and its samples; a new one gets the median of samples.
     """
     fleet, row = read_row(path, device)
     if fleet is None:
         write_fleet(path, Fleet(**quantities, device=[device]))
         return False
-    columns = {name: getattr(fleet, name).tolist() for name in (*QUANTITIES, "count")}
+    columns = {name: getattr(fleet, name).tolist() for name in (*QUANTITIES, "samples", "count")}
     names = list(fleet.device or [""] * fleet.count.size)
     if row is None:
         names.append(device)
+        added = {**quantities, "samples": float(np.median(fleet.samples)), "count": 1}
         for name, values in columns.items():
-            values.append(1 if name == "count" else quantities[name])
+            values.append(added[name])
     else:
         for name in QUANTITIES:
             columns[name][row] = quantities[name]
