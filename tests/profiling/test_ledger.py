@@ -47,3 +47,8 @@ def test_earlier_costs_count_until_two_numbers_of_steps_were_seen():
     fleet = ledger.fleet(3, known)
     assert fleet.step_time_s.tolist() == pytest.approx([0.5, 2.0, 1.25])
     assert fleet.samples.tolist() == [30, 10, 20]
+
+
+def test_earlier_costs_of_identical_devices_are_those_of_each():
+    known = Fleet(step_time_s=[1.0, 2.0], comm_time_s=[3.0, 4.0], count=[2, 1])
+    assert Ledger().fleet(3, known).comm_time_s.tolist() == [3.0, 3.0, 4.0]

@@ -259,14 +259,15 @@ def _ratio(pairs: Sequence[tuple[float, float]]) -> float:
 
 def _as_costs(fleet: Fleet) -> dict[int, DeviceCosts]:
     """The devices of a fleet, as if measured exactly."""
+    columns = [map(exactly, fleet.per_device(getattr(fleet, name)).tolist()) for name in QUANTITIES]
     return {
         client: DeviceCosts(
-            step_time_s=exactly(float(fleet.step_time_s[client])),
-            exchange_s=exactly(float(fleet.comm_time_s[client])),
+            step_time_s=step_s,
+            exchange_s=exchange_s,
             fixed_time_s=exactly(0.0),
-            step_energy_j=exactly(float(fleet.step_energy_j[client])),
-            comm_energy_j=exactly(float(fleet.comm_energy_j[client])),
+            step_energy_j=step_j,
+            comm_energy_j=comm_j,
             num_observations=0,
         )
-        for client in range(len(fleet))
+        for client, (step_s, exchange_s, step_j, comm_j) in enumerate(zip(*columns, strict=True))
     }
