@@ -172,7 +172,23 @@ def test_addresses(text, host, port):
     assert parse_address(text, "--server") == Address(host, port)
 
 
-@pytest.mark.parametrize("text", ["", ":80", "pi:", "pi:x", "pi:70000", "pi:-1", "::1", "pi:٣"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        ":80",
+        "pi:",
+        "pi:x",
+        "pi:70000",
+        "pi:-1",
+        "::1",
+        "pi:٣",
+        "a..b:80",
+        "p" * 64,
+        "[::1",
+        "::1]",
+    ],
+)
 def test_what_is_no_address_is_refused(text):
     with pytest.raises(InputError, match="--server must be HOST:PORT"):
         parse_address(text, "--server")

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import re
 import socket
 import struct
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 from fedplan.errors import FedplanError, InputError
@@ -53,17 +55,16 @@ def parse_address(text: str, option: str) -> Address:
     >>> str(parse_address("[::1]:8765", "--server")), parse_address("pi", "--server").port
     ('[::1]:8765', 8765)
     """
-    host, colon, port = text.rpartition(":")
-    if not colon or text.endswith("]"):
-        host, port = text, str(DEFAULT_PORT)
-    bare = host.removeprefix("[").removesuffix("]")
-    number = int(port) if port.isascii() and port.isdigit() and len(port) < 6 else 1 << 16
-    if not bare or number > 65535 or (":" in bare and bare == host):
-        raise InputError(
-            f"{option} must be HOST:PORT with a port up to 65535, as in 127.0.0.1:{DEFAULT_PORT} "
-            f"or [::1]:{DEFAULT_PORT}, but got {text!r}."
-        )
-    return Address(bare, number)
+    found = re.fullmatch(r"(?:\[([^][]+)\]|([^][:]+))(?::(\d{1,5}))?", text, re.ASCII)
+    with suppress(UnicodeError):  # a name with two dots in a row, or with a part that is too long
+        if found and (port := int(found[3] or DEFAULT_PORT)) <= 65535:
+            host = found[1] or found[2]
+            host.encode("idna")
+            return Address(host, port)
+    raise InputError(
+        f"{option} must be HOST:PORT with a port up to 65535, as in 127.0.0.1:{DEFAULT_PORT} "
+        f"or [::1]:{DEFAULT_PORT}, but got {text!r}."
+    )
 
 
 def open_listener(address: Address, *, allow_network: bool = False) -> socket.socket:
