@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from fedplan.errors import InputError
-from fedplan.participation import uniform
+from fedplan.errors import FedplanError, InputError
+from fedplan.participation import LAWS, uniform
 from fedplan.simulation import Job
 from fedplan.store import Store
 from fedplan.studies import build_experiment, read_study, run_study
+from fedplan.studies.experiment import build_setting
 from fedplan.studies.outcome import decisions_of
 from fedplan.studies.workflow import recall_study
 
@@ -107,3 +108,13 @@ def test_a_given_saturation_is_taken_at_its_word(store):
 def test_a_saturation_has_two_ends(value):
     with pytest.raises(InputError, match="saturation must be"):
         read_study("demo", [f"saturation={value}"])
+
+
+def test_runs_of_a_law_that_is_not_registered_are_not_used(store, monkeypatch):
+    experiment = experiment_of("participation=shuffled", "course=fixed", "clients-per-round=2")
+    job = Job(course=build_setting(experiment, 2, 5), seed=9)
+    experiment.archive(store).run_all([job], experiment.stop)
+    monkeypatch.delitem(LAWS, "shuffled")
+    assert first_decision(run_study(experiment_of(), store)).saturation is None
+    with pytest.raises(FedplanError, match="participation=shuffled is not registered"):
+        store.find_runs(experiment.settings)

@@ -3,7 +3,7 @@
 from typing import Any
 
 from fedplan.core.setting import Participation, Setting
-from fedplan.errors import InputError
+from fedplan.errors import FedplanError
 from fedplan.participation.chosen import Chosen
 from fedplan.participation.shuffled import Shuffled
 from fedplan.participation.turns import Turns
@@ -47,7 +47,7 @@ def setting_from_dict(values: dict[str, Any]) -> Setting:
     law, local_steps = rest.pop("law"), rest.pop("local_steps")
     known = LAWS | {Chosen.law: Chosen}  # a course's own, which nobody asks for by name
     if law not in known:
-        raise InputError(f"participation must be one of {', '.join(LAWS)}, but got {law!r}.")
+        raise FedplanError(f"participation={law} is not registered. Import the package it is in.")
     return Setting(
         participation=known[law](**{name: _frozen(value) for name, value in rest.items()}),
         local_steps=local_steps,

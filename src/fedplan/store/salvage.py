@@ -15,7 +15,7 @@ from fedplan.store.rows import insert, read_run
 from fedplan.store.store import EXPERIMENTS, STUDIES, experiment_entry, run_entry, study_entry
 
 SUFFIXES = (".db",)
-_BROKEN = (*UNREADABLE, sqlite3.Error)
+_BROKEN = (*UNREADABLE, FedplanError, sqlite3.Error)
 _OF_RUNS = ("rounds", "observations", "cohorts")
 _SHOWN = ("runs", "studies", "experiments")
 _PARENTS = {
@@ -55,7 +55,7 @@ def survey(path: Path) -> str:
     """What is still readable, as a sentence."""
     try:
         return f"Still readable: {in_words(_copy(path, None))}."
-    except (FedplanError, *_BROKEN):
+    except _BROKEN:
         return "Nothing in it can be read."
 
 

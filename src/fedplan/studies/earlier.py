@@ -16,6 +16,7 @@ from fedplan.convergence.saturation import RANGE, Saturation, usual_rate
 from fedplan.core.learning_rate import LearningRate
 from fedplan.core.records import RunRecord
 from fedplan.course.online import known_before
+from fedplan.participation import LAWS, Chosen
 from fedplan.store import RunEntry, Store, StudyEntry
 from fedplan.studies.experiment import Experiment
 
@@ -112,7 +113,8 @@ def _runs_of_task(
     for other in store.experiments():
         if _task_of(other.settings) == wanted:
             for run in store.runs(other.settings):
-                yield other.settings, run
+                if run.law in (*LAWS, Chosen.law):  # other programs may have laws of their own
+                    yield other.settings, run
 
 
 def _task_of(settings: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
