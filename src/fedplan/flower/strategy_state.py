@@ -2,7 +2,7 @@
 
 It has the numbers, texts and arrays of a strategy and of those that it wraps, lists and mappings of
 them, and the `state_dict` of whatever can load it again, such as Flower's privacy accountants.
-Nothing is pickled.
+Nothing is pickled: what has other values, such as a torch module, stays as the app made it.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from flwr.app import Array, ArrayRecord
 from flwr.serverapp.strategy import Strategy
 from numpy.typing import NDArray
 
+_PLAIN = (type(None), bool, int, float, str)  # no classes made of them, such as enumerations
 _DECIDED = ("fraction_", "min_", "num_sampled_")  # by fedplan, for each round
 
 
@@ -50,10 +51,15 @@ class StrategyState:
         """Have these strategies remember it."""
         for layer, known in zip(layers, json.loads(self.text), strict=True):
             for name, packed in known.items():
+                value: Any = _unpacked(packed, self.arrays)
+                there: Any = getattr(layer, name, None)
                 if packed[0] == "state":
-                    getattr(layer, name).load_state_dict(packed[1])
+                    there.load_state_dict(value)
+                elif packed[0] == "dict" and isinstance(there, dict):  # perhaps of another class
+                    there.clear()
+                    there.update(value)
                 else:
-                    setattr(layer, name, _unpacked(packed, self.arrays))
+                    setattr(layer, name, value)
 
 
 def configuration_of(layers: Sequence[Any]) -> list[dict[str, Any]]:
@@ -71,10 +77,9 @@ def configuration_of(layers: Sequence[Any]) -> list[dict[str, Any]]:
 
 def _packed(value: Any, arrays: list[NDArray[Any]]) -> list[Any]:
     """A value as its kind and its content for JSON."""
-    if value is None or isinstance(value, bool | int | float | str):
-        return ["value", value]
-    if isinstance(value, np.generic):
-        return ["value", value.item()]
+    plain = value.item() if isinstance(value, np.generic) else value
+    if type(plain) in _PLAIN:
+        return ["value", plain]
     if isinstance(value, np.ndarray) and value.dtype.kind in "fiub":
         arrays.append(np.array(value))
         return ["array", len(arrays) - 1]
@@ -83,11 +88,10 @@ def _packed(value: Any, arrays: list[NDArray[Any]]) -> list[Any]:
     if isinstance(value, dict):
         pairs = value.items()
         return ["dict", [[_packed(key, arrays), _packed(one, arrays)] for key, one in pairs]]
-    if isinstance(value, list | tuple):
-        kind = "list" if isinstance(value, list) else "tuple"
-        return [kind, [_packed(one, arrays) for one in value]]
-    if hasattr(value, "load_state_dict") and not isinstance(value, Strategy):
-        return ["state", value.state_dict()]
+    if type(value) in (list, tuple):
+        return [type(value).__name__, [_packed(one, arrays) for one in value]]
+    if hasattr(value, "load_state_dict") and not isinstance(value, Strategy | type):
+        return ["state", _packed(value.state_dict(), arrays)]
     raise _Unknown
 
 
@@ -99,6 +103,8 @@ def _unpacked(packed: Sequence[Any], arrays: Sequence[NDArray[Any]]) -> Any:
         return ArrayRecord({key: Array(_unpacked(one, arrays)) for key, one in value})
     if kind == "dict":
         return {_unpacked(key, arrays): _unpacked(one, arrays) for key, one in value}
+    if kind == "state":
+        return _unpacked(value, arrays)
     if kind in ("list", "tuple"):
         found = [_unpacked(one, arrays) for one in value]
         return found if kind == "list" else tuple(found)
