@@ -48,6 +48,11 @@ def draft_of(path: str | os.PathLike[str], suffixes: Sequence[str] | None = None
             draft.unlink()
 
 
+def at_home(path: str | os.PathLike[str]) -> Path:
+    """The path with ~ as the user's home folder; a ~ that stands for none is a name like others."""
+    return Path(os.path.expanduser(path))  # noqa: PTH111 - the method of a path raises there
+
+
 def _machine() -> str:
     return f"{zlib.crc32(platform.node().encode()):08x}"
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from fedplan import InputError
+from fedplan.store.database import path_of
 from fedplan.studies import builtin_studies, read_study
 
 SMALL = """# A comment
@@ -37,6 +38,16 @@ def problems(name, *overrides, required=()):
     with pytest.raises(InputError) as error:
         read_study(name, overrides, required=required)
     return error.value.problems
+
+
+def test_a_tilde_is_the_home_folder_where_there_is_one(tmp_path, monkeypatch):
+    study = tmp_path / "study.toml"
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert read_study("demo", ["file=~/fleet.csv"]).fleet.file == str(tmp_path / "fleet.csv")
+    study.write_text('[task]\ndata = "~nobody-here/x.npz"\n[training]\nlearning-rate = 0.1\n')
+    with pytest.raises(InputError, match=r"there is no '.*~nobody-here/x.npz'"):
+        read_study(str(study))
+    assert path_of("sqlite:///~/runs.db") == tmp_path / "runs.db"
 
 
 def test_a_study_has_the_files_values_and_the_defaults(study):

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
 
+from fedplan.atomic import at_home
 from fedplan.errors import FedplanError, InputError, InputProblem
 from fedplan.store import schema
 
@@ -62,7 +63,7 @@ def path_of(url: str) -> Path:
         if url and ":" not in url and "\0" not in url:
             message += f" Write {_SCHEME}{url}."
         raise InputError(message)
-    return Path(name)
+    return at_home(name)
 
 
 class Database:

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from fedplan.atomic import at_home
 from fedplan.errors import InputError, InputProblem, suggestion
 from fedplan.studies.keys import DATA_SETS, KEYS, TABLES
 from fedplan.studies.rules import Tables, settle
@@ -143,7 +144,7 @@ def _stray(name: str, value: Any) -> str:
 def _from_folder(key: str, value: Any, path: Path) -> Any:
     if key not in _PATHS or not isinstance(value, str) or (key == "data" and value in DATA_SETS):
         return value
-    return str(path.parent / Path(value).expanduser())
+    return str(path.parent / at_home(value))
 
 
 def _parse_overrides(overrides: Iterable[str]) -> tuple[dict[str, Any], list[InputProblem]]:
@@ -153,7 +154,7 @@ def _parse_overrides(overrides: Iterable[str]) -> tuple[dict[str, Any], list[Inp
         name, equals, value = text.partition("=")
         table, dot, key = name.strip().rpartition(".")
         if equals and key in KEYS and (not dot or table == KEYS[key].table):
-            given[key] = _parse_value(value.strip())
+            given[key] = _from_folder(key, _parse_value(value.strip()), Path())
         else:
             missing = f"{text!r} must look like key=value."
             message = unknown_key(key, table) if equals else missing
