@@ -147,5 +147,24 @@ def test_wrong_options_are_listed_together(tmp_path):
     with pytest.raises(InputError, match="at least one mirror"):
         fetch_mnist(tmp_path, mirrors=[])
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match="cannot be made"):
+    with pytest.raises(InputError, match=r"\(Not a directory\). Set XDG_CACHE_HOME"):
         fetch_mnist(tmp_path / "file" / "folder")
+
+
+def test_without_a_home_folder_nothing_is_made(monkeypatch, tmp_path):
+    for variable in ("HOME", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("FEDPLAN_DATA", str(tmp_path))
+    monkeypatch.setattr("os.path.expanduser", lambda path: path)  # as for a user of no name
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match="looked in"):
+        load_mnist()
+    with pytest.raises(InputError, match="there is no home folder"):
+        fetch_mnist()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_cannot_be_written_to_is_no_fault_of_a_mirror(monkeypatch, tmp_path):
+    monkeypatch.setattr("os.access", lambda *_: False)
+    with pytest.raises(InputError, match="permissions forbid it"):
+        fetch_mnist(tmp_path)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fedplan.atomic import at_home
 from fedplan.errors import Collector, InputError, InputProblem
 from fedplan.tasks.dataset import FeatureArray, IntArray
 
@@ -84,13 +85,12 @@ def load_mnist(folder: str | os.PathLike[str] | None = None) -> Digits:
         looked = ", ".join(map(str, _folders()))
         remedy = _remedy(default_folder())
         raise InputError(f"MNIST was not found; looked in {looked}. {remedy}")
-    return _digits(*read_arrays(Path(folder)), name="MNIST")
+    return _digits(*read_arrays(at_home(folder)), name="MNIST")
 
 
 def default_folder() -> Path:
     """The user's own copy: fedplan/mnist in $XDG_CACHE_HOME or ~/.cache."""
-    cache = os.environ.get("XDG_CACHE_HOME")
-    return (Path(cache) if cache else Path.home() / ".cache") / "fedplan" / "mnist"
+    return at_home(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "fedplan" / "mnist"
 
 
 def read_arrays(folder: Path) -> list[Bytes]:
@@ -167,7 +167,7 @@ def found_folder() -> Path | None:
 def _folders() -> list[Path]:
     folders = [default_folder()]
     if data := os.environ.get(DATA_VARIABLE):
-        folders = [Path(data) / "mnist", Path(data), *folders]
+        folders = [at_home(data) / "mnist", at_home(data), *folders]
     return folders
 
 

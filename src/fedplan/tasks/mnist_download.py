@@ -7,7 +7,7 @@ import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from fedplan.atomic import draft_of
+from fedplan.atomic import at_home, draft_of
 from fedplan.errors import FedplanError, InputError, refuse
 from fedplan.tasks import mnist
 from fedplan.tasks.mnist import IdxFile, default_folder, found_folder, read_idx
@@ -52,12 +52,17 @@ def fetch_mnist(
     if not mirrors:
         problems.append("give at least one mirror.")
     refuse(problems)
-    target = (found_folder() or default_folder()) if folder is None else Path(folder)
-    try:
-        target.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise InputError(f"the folder {target} cannot be made: {error}.") from None
+    target = (found_folder() or default_folder()) if folder is None else at_home(folder)
     missing = [file for file in mnist.FILES if not _is_good(target / file.name, file)]
+    try:
+        if "~" in target.parts[:1]:
+            raise OSError("there is no home folder")
+        target.mkdir(parents=True, exist_ok=True)
+        if missing and not os.access(target, os.W_OK):
+            raise OSError("its permissions forbid it")
+    except OSError as error:
+        message = f"the folder {target} cannot be written to ({error.strerror or error})."
+        raise InputError(f"{message} Set XDG_CACHE_HOME to one that can.") from None
     while missing:
         _fetch_first(missing, target, mirrors, progress)
         del missing[0]
