@@ -8,7 +8,15 @@ import sys
 import numpy as np
 import pytest
 from flower.federation import InProcessGrid, Node, VirtualClock
-from flwr.app import Array, ArrayRecord, ConfigRecord, Message, MetricRecord, RecordDict
+from flwr.app import (
+    Array,
+    ArrayRecord,
+    ConfigRecord,
+    Error,
+    Message,
+    MetricRecord,
+    RecordDict,
+)
 from flwr.serverapp.strategy import FedAvg
 
 from fedplan import FedplanError, flower
@@ -75,6 +83,17 @@ def test_an_app_that_did_fewer_steps_can_say_so():
     clock = VirtualClock()
     app = make_app(clock, lambda m: {"num-examples": 1, "fedplan-local-steps": local_steps(m) - 1})
     assert "did 6 local steps, and 7 were asked for" in run_once(app, clock).message
+
+
+def test_an_error_that_an_app_replies_with_arrives():
+    clock = VirtualClock()
+    app = MeasuredClientApp(clock=clock.client_now)
+
+    @app.train()
+    def _(message, context):
+        return Message(Error(17, "the camera is off"), reply_to=message)
+
+    assert "failed with error 17: the camera is off" in run_once(app, clock).message
 
 
 def test_an_app_without_examples_is_told_what_is_missing():

@@ -197,6 +197,8 @@ class _Measure:
             seconds = self._clock() - start
             if self._meter is not None:
                 joules = self._meter.stop()
+        if reply.has_error():  # it says itself what went wrong
+            return reply
         metrics = _metrics_of(reply)
         metrics[TRAIN_SECONDS], metrics[WAITED_SECONDS] = seconds, waited
         if joules is not None:
