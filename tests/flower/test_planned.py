@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from contracts.runner import RunnerContract
 from flower.conftest import CLIENTS, make_federation
-from flwr.app import ConfigRecord, MetricRecord
+from flwr.app import ConfigRecord, Message, MetricRecord
 from flwr.serverapp.strategy import (
     DifferentialPrivacyServerSideAdaptiveClipping,
     DifferentialPrivacyServerSideFixedClipping,
@@ -202,6 +202,19 @@ def test_a_strategy_evaluates_on_the_clients_it_wants(federation, tmp_path):
     assert len(evaluated) == 2 * CLIENTS // 2
     assert sorted(result.evaluate_metrics_clientapp) == [1, 2]
     assert result.evaluate_metrics_clientapp[2].keys() == {"eval_loss", "eval_acc"}
+
+
+class Nostalgic(FedAvg):
+    """Evaluates on a node that is not there, too."""
+
+    def configure_evaluate(self, server_round, arrays, config, grid):
+        asked = list(super().configure_evaluate(server_round, arrays, config, grid))
+        return [*asked, Message(asked[0].content, 10**6, "evaluate")]
+
+
+def test_a_node_that_is_not_there_evaluates_nothing(federation, tmp_path):
+    _, result = train(federation, tmp_path, Nostalgic(), rounds=1)
+    assert result.evaluate_metrics_clientapp.keys() == {1}
 
 
 def test_hooks_of_ones_own_are_called(federation, tmp_path):

@@ -89,7 +89,8 @@ class Judge:
         messages = strategy.ask_to_evaluate(
             round_, weights, config, self.rounds.post.grid, list(client_of)
         )
-        orders = {client_of[node]: Order.of(message) for node, message in messages.items()}
+        # A strategy may remember nodes that have gone.
+        orders = {client_of[n]: Order.of(one) for n, one in messages.items() if n in client_of}
         parts: dict[int, Evaluated] = {}
         problems: list[str] = []
         steps = record.setting.local_steps if record.setting else 1
