@@ -33,6 +33,10 @@ def test_steps_are_halved_where_the_loss_stalls():
     assert steps_after([4.0] * 9)[-1] == 1
 
 
+def test_losses_below_zero_call_for_the_fewest_steps():
+    assert steps_after([4.0, -1.0])[-1] == 1 and steps_after([-1.0, 0.5, 0.5])[-1] == 1
+
+
 def test_a_rate_that_falls_calls_for_more_steps():
     # The rate is a quarter after ten rounds: 20 sqrt(1 / 4 * 4) = 20.
     falling = LearningRate(initial=0.4, schedule="step", decay=0.25, decay_every=10)

@@ -80,6 +80,13 @@ def test_with_few_losses_nothing_is_said_and_gaps_do_no_harm():
     assert forecast_of(gaps, 0.8).way_left() == pytest.approx(forecast_of(full, 0.8).way_left())
 
 
+def test_losses_below_zero_are_left_out_of_logarithms():
+    made = forecast_of([3 - 0.5 * math.log(r) for r in range(1, 61)] + [0.0, -0.5], target=0.8)
+    assert made.arrival().low < math.inf and made.loss_at(80) > 0
+    assert made.is_in_the_scatter(80) and not made.is_far_beyond(80)
+    assert forecast_of([-1.0] * 9, target=0.8).arrival() is None
+
+
 def test_losses_that_rise_lead_nowhere():
     made = forecast_of([1 + 0.01 * r for r in range(20)], target=0.5)
     assert made.way_left() == math.inf

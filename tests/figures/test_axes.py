@@ -78,6 +78,11 @@ def test_what_is_beyond_an_axis_is_pinned_inside_its_edge(values: list[float], f
     assert (axis.side(far) == 0) == (axis.kept(far) == far)
 
 
+def test_a_single_value_below_zero_has_an_axis() -> None:
+    axis = fit_axis("loss", NO_UNIT, [-2.0])
+    assert axis.low < axis.high and axis.has(-2.0)
+
+
 def test_a_quantity_that_is_zero_throughout_has_an_axis() -> None:
     axis = fit_axis("energy to target", energy_unit(0.0), [0.0, 0.0])
     assert axis.all_zero and not axis.log and axis.has(0.0)

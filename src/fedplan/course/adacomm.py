@@ -64,7 +64,8 @@ class AdaCommSteering(Turning):
     def _look(self, round_: int, loss: float) -> None:
         course = self._course
         clients, start = course.setting.pair
-        wanted = math.sqrt(max(loss, 0.0) / self._first_loss) * start if self._first_loss else 0.0
+        first = max(self._first_loss or 0.0, 0.0)
+        wanted = math.sqrt(max(loss, 0.0) / first) * start if first else 0.0
         stalls = math.ceil(wanted) >= math.ceil(self._by_loss)
         self._by_loss = SHRINK * self._by_loss if stalls else wanted
         rate = course.problem.learning_rate

@@ -85,6 +85,7 @@ class Forecast:
         ahead = math.log(self._time_of(round_) / self._now)
         return math.exp(line[0] + min(line[1], 0.0) * ahead)
 
+    @np.errstate(divide="ignore", invalid="ignore")  # a loss of 0 or less has no logarithm
     def is_in_the_scatter(self, round_: int) -> bool:
         """Whether a loss as far below the line as one has been would be at the target by then."""
         line, rounds = self._line_in_time(of=np.log), len(self._losses)
@@ -95,6 +96,7 @@ class Forecast:
         lucky = np.nanmin(np.log(self._losses[rounds // 2 :]) - line[0] - line[1] * times)
         return math.log(expected) + float(lucky) <= math.log(self._target)
 
+    @np.errstate(divide="ignore", invalid="ignore")
     def arrival(self) -> Arrival | None:
         """When the target is expected to be reached; None while unknown."""
         rounds = len(self._losses)
@@ -163,6 +165,7 @@ class Forecast:
         ahead = math.log(self._time_of(round_) / self._now)
         return level + _FAR * ahead * min(steepest, 0.0) > math.log(self._target)
 
+    @np.errstate(divide="ignore", invalid="ignore")
     def _line_in_time(
         self, first: int | None = None, of: Callable[[Values], Values] = np.asarray
     ) -> tuple[float, float] | None:

@@ -102,7 +102,7 @@ def fit_axis(name: str, unit: Unit, values: Sequence[float], *, log: bool | None
     low, high = min(values) / unit.size, max(values) / unit.size
     log = low > 0 and (high / low > _LOG_FROM if log is None else log)
     if low == high:  # a single value, or no energy at all, still needs an axis to stand on
-        low, high = (0.9 * low, 1.1 * high) if high else (-1.0, 1.0)
+        low, high = sorted((0.9 * low, 1.1 * high)) if high else (-1.0, 1.0)
     else:
         low, high = _widened(low, high, _MARGIN, log)
     all_zero = not any(values)
