@@ -92,3 +92,9 @@ def test_panels_of_convergence_are_those_the_runs_have_numbers_for() -> None:
 def test_a_band_below_nought_is_drawn_too() -> None:
     runs = [run_of((2, 5), [2.0, 0.01], 0), run_of((2, 5), [2.0, 0.5], 1)]
     assert drawn(convergence_data(runs, title="mine")).panels[0].y.low > 0
+
+
+@pytest.mark.parametrize("losses", [[-1.0, -3.0], [1.0, -1.0], [0.0, 0.0]])
+def test_losses_below_zero_are_on_the_axis(losses: list[float | None]) -> None:
+    (panel,) = drawn(convergence_data([run_of((2, 5), losses)], title="t")).panels
+    assert all(panel.y.has(loss) for loss in losses if loss is not None)

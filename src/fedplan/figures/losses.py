@@ -284,7 +284,8 @@ def _mean_panel(
             lines.append(line_with_spread(name, look, grid, values.mean(axis=0), around))
     if value == "loss":
         # A band may reach below 0, where a logarithmic axis has no place for it.
-        sides = [(line.x, y[y > 0]) for line in lines for y in (line.y, line.low, line.high)]
+        least = 0.0 if all((line.y > 0).all() for line in lines) else -np.inf
+        sides = [(line.x, y[y > least]) for line in lines for y in (line.y, line.low, line.high)]
         return loss_panel(over, sides, lines, target_loss=target_loss)
     xs, ys = known(lines)
     y = fit_axis("accuracy", NO_UNIT, ys, log=False)
