@@ -91,6 +91,15 @@ def few_digits(value: float) -> float:
     return float(f"{value:.6g}")
 
 
+def counted(count: float, what: str) -> str:
+    """How many there are of something.
+
+    >>> counted(1, "run"), counted(1200, "local step"), counted(0, "seed")
+    ('1 run', '1,200 local steps', '0 seeds')
+    """
+    return f"{count:,.0f} {what}{'' if f'{count:.0f}' == '1' else 's'}"
+
+
 def seconds(value: float) -> str:
     """A duration in the unit that suits it.
 

@@ -102,7 +102,7 @@ def test_show_says_in_words_what_was_decided_and_what_runs_were_for(fedplan, thr
     assert "2 of 2 runs reached the target" in text and "{" not in text
     runs = fedplan("show", paper["fingerprint"], "--runs", "--format", "json").json["runs"]
     text = fedplan("show", paper["fingerprint"], "--runs").out
-    assert "5 clients, 10 steps, seed 1000000: " in text
+    assert "K=5, E=10, seed 1000000: " in text
     table = [line.split() for line in text.splitlines()]
     for run in runs:
         key = [str(run[name]) for name in ("clients_per_round", "local_steps", "seed")]
@@ -161,7 +161,7 @@ def test_show_has_settings_decisions_and_runs(fedplan, study):
             assert shown[name] == getattr(run, name)
     assert fedplan("show", "demo", "--format", "json").json["runs"] is None
     table = fedplan("show", "demo", "--runs").out
-    for words in ("demo", "training.rounds", "[bold]as it is", "3 clients, 7 steps", "final loss"):
+    for words in ("demo", "training.rounds", "[bold]as it is", "K=3, E=7", "final loss"):
         assert words in table
     assert "final loss" not in fedplan("show", "demo").out
 

@@ -14,8 +14,8 @@ from fedplan.web import runs
 @pytest.mark.parametrize(
     ("target_loss", "rounds", "said"),
     [
-        (1.9, 40, ["1 of 1 runs reached the target"]),
-        (0.05, 3, ["0 of 1 runs reached the target", "ended by rounds. The loss 0.05 was not"]),
+        (1.9, 40, ["1 of 1 run reached the target"]),
+        (0.05, 3, ["0 of 1 run reached the target", "ended by rounds. The loss 0.05 was not"]),
     ],
 )
 def test_list_show_and_report(logistic, tmp_path, fedplan, target_loss, rounds, said):
@@ -25,7 +25,7 @@ def test_list_show_and_report(logistic, tmp_path, fedplan, target_loss, rounds, 
     assert "clients, asked, start-0, plan" in fedplan("list", *store).out
     shown = " ".join(fedplan("show", "flower", *store).out.split())
     assert "20 clients, of whose devices nothing was known" in shown
-    assert "online: begins with 1 groups, 10 steps" in shown
+    assert "online: begins with 1 group, E=10" in shown
     assert all(words in shown for words in said)
     last = max(result.evaluate_metrics_serverapp)
     page = tmp_path / "report.html"

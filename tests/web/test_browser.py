@@ -360,7 +360,7 @@ def test_runs_are_compared_and_seen_while_they_go_on(open_page, browser, tmp_pat
                     arg=str(number),
                 )
             page.check("#runs tbody tr:first-child input")
-            page.wait_for_selector("text=So far K=3, E=7, seed 0: 1 rounds")
+            page.wait_for_selector("text=So far K=3, E=7, seed 0: 1 round")
             page.close()  # or it asks a server that is gone
         finally:
             assert end_server(made) == 0

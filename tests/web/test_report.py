@@ -268,6 +268,14 @@ def test_a_sweep_shows_its_grid(fedplan, store, tmp_path):
     assert "demo unfinished" in words and "4 of 8 runs are done" in words
 
 
+def test_one_of_anything_is_in_the_singular(fedplan, store, tmp_path):
+    grid = ("participation=turns", "groups=1", "local-steps=1", "seeds=1", "rounds=1")
+    fedplan("sweep", "demo", *grid, "-q")
+    words = words_of(page_of(fedplan, tmp_path))
+    asked = "1 number of groups that take turns and 1 of local steps, 1 seed each"
+    assert asked in words and "1 group, E=1" in words
+
+
 def observation(client, steps, seconds):
     return Observation(
         client=client, local_steps=steps, train_seconds=0.1 * steps, round_trip_seconds=seconds

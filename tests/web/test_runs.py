@@ -79,7 +79,7 @@ def test_a_run_that_goes_on_is_first_and_grows(stored):
         found = runs.curves(stored, asked | {"against": "seconds"})
         (curve,) = found["figure"]["data"]
         assert curve["y"] == [2.0, 1.0] and curve["x"] == [0.0, 5.0]
-        assert found["going"] == ["So far K=3, E=7, seed 0: 1 rounds, 5 s, 2 J."]
+        assert found["going"] == ["So far K=3, E=7, seed 0: 1 round, 5 s, 2 J."]
 
 
 @pytest.mark.parametrize(

@@ -101,19 +101,17 @@ def job_bar(*, quiet: bool) -> AbstractContextManager[Count | None]:
 
 
 def progress_text(step: str, job: Job, record: RoundRecord, place: str = "") -> str:
-    """Where a run is: its round and loss, who takes turns, and the local steps of this round.
+    """Where a run is: its round and loss, and the setting of this round.
 
     >>> from types import SimpleNamespace
-    >>> setting = SimpleNamespace(groups=12, clients_per_round=None, local_steps=31)
+    >>> setting = SimpleNamespace(label="12 groups, E=31")
     >>> record = SimpleNamespace(round=12, loss=0.83, setting=setting)
     >>> progress_text("training", SimpleNamespace(setting=setting), record)
-    'training: round 12, loss 0.83, 12 groups, 31 local steps'
+    'training: round 12, loss 0.83, 12 groups, E=31'
     """
     setting = record.setting or job.setting
     loss = "-" if record.loss is None else f"{record.loss:.4g}"
-    who = f"{setting.groups} groups" if setting.groups else f"{setting.clients_per_round} clients"
-    steps = f"{setting.local_steps:,} local steps"
-    return f"{step}: round {place or f'{record.round:,}'}, loss {loss}, {who}, {steps}"
+    return f"{step}: round {place or f'{record.round:,}'}, loss {loss}, {setting.label}"
 
 
 @contextmanager

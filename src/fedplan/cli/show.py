@@ -10,8 +10,9 @@ from rich.markup import escape
 
 from fedplan.cli.output import Facts, print_result
 from fedplan.cli.stored import one_stored, open_stored, reads_store
+from fedplan.core.setting import setting_label
 from fedplan.store import Entry, ExperimentEntry, RunEntry, Store, StudyEntry, describe
-from fedplan.words import Table, flat, in_words, local_time, short, span, table_of, totals
+from fedplan.words import Table, counted, flat, in_words, local_time, short, span, table_of, totals
 
 _OPEN = ("-", "Infinity")  # values of a key that is not set, and of a limit that is none
 _UNIFORM = "uniform"  # the law of runs that name none
@@ -203,7 +204,7 @@ def _words(name: str, step: Any) -> Iterator[str]:
         yield f"loss {stop['target_loss']:g} within {stop['max_rounds']:,} rounds, for least {unit}"
         yield from (f"{limit}: {value:g}" for limit, value in step["limits"].items())
     elif name == "training":
-        yield f"{step['reached']:,} of {step['of']:,} runs reached the target"
+        yield f"{step['reached']:,} of {counted(step['of'], 'run')} reached the target"
         if step.get("status", "target") != "target":
             yield f"ended by {step['status']}. {step['why']}".rstrip()
     elif name.startswith("start-"):
@@ -212,21 +213,18 @@ def _words(name: str, step: Any) -> Iterator[str]:
     elif name == "sweep" and (best := step["best"]) is None:
         yield "no setting reached the target with every seed"
     elif name == "sweep":
-        cost, rounds = in_words(best["cost"]), in_words(best["rounds"])
+        cost, rounds = in_words(best["cost"]), counted(best["rounds"], "round")
         paid = totals(best["time_s"], best["energy_j"])
-        yield f"{_setting(best)} cost least: {cost}, in {rounds} rounds, {paid}"
+        yield f"{_setting(best)} cost least: {cost}, in {rounds}, {paid}"
     elif name == "clients":
         yield ", ".join(step)
 
 
 def _setting(values: Mapping[str, Any]) -> str:
+    groups = values.get("groups")  # a list of groups, or their number
+    number = len(groups) if isinstance(groups, list) else groups
     law, clients = values.get("participation", "uniform"), values["clients_per_round"]
-    if clients is None:
-        groups = values["groups"]  # a list of groups, or their number
-        who = f"{groups if isinstance(groups, int) else len(groups):,} groups"
-    else:
-        who = f"{clients:,} clients" if law == "uniform" else f"{clients:,} clients ({law})"
-    return f"{who}, {values['local_steps']:,} steps"
+    return setting_label(law, clients, number, values["local_steps"])
 
 
 def _runs_of(

@@ -15,7 +15,7 @@ from fedplan.cli.output import check_file, draw, print_json
 from fedplan.errors import Collector, FedplanError, InputError, InputProblem
 from fedplan.store import Entry, Store, check_export, export_runs, in_words, salvage
 from fedplan.store.database import UNREADABLE, damaged, path_of
-from fedplan.words import short
+from fedplan.words import counted, short
 
 if TYPE_CHECKING:
     from fedplan.studies.stored import Recalled
@@ -162,7 +162,7 @@ def export(
         raise click.MissingParameter(param_hint="'NAME'", param_type="argument")
     with one_stored(store_url, name, lambda: check_export(output)) as (store, entry):
         num_runs = export_runs(store, entry, output)
-    words = f"Exported: {num_runs:,} runs to {output}"
+    words = f"Exported: {counted(num_runs, 'run')} to {output}"
     _say(output_format, words, output=output, num_runs=num_runs)
 
 

@@ -25,7 +25,7 @@ from fedplan.studies.figures import sweep_figure
 from fedplan.studies.grid import read_sweep
 from fedplan.studies.ray_engine import RayEngine
 from fedplan.studies.sweep import Sweep, recall_sweep, sweep_study
-from fedplan.words import Table, difference, joules, seconds, with_error
+from fedplan.words import Table, counted, difference, joules, seconds, with_error
 
 _MOST_COLUMNS = 10  # of the matrix side by side; more go below
 
@@ -144,7 +144,7 @@ def _matrices(result: Sweep) -> Iterator[Table]:
     by_turns = any(cell.clients_per_round is None for cell in result.cells)
     for start in range(0, len(clients), _MOST_COLUMNS):
         columns = clients[start : start + _MOST_COLUMNS]
-        names = (f"{k:,} groups" if by_turns else f"K={k:,}" for k in columns)
+        names = (counted(k, "group") if by_turns else f"K={k:,}" for k in columns)
         rows = [
             (f"{e:,}", *(_shown(cells.get((k, e)), result.best_of_all) for k in columns))
             for e in steps

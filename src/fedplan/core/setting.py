@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from fedplan.core.course import Steady
 from fedplan.errors import InputError, unmet
+from fedplan.words import counted
 
 if TYPE_CHECKING:
     from fedplan.core.fleet import FloatArray, IntArray
@@ -189,7 +190,7 @@ def setting_label(
     >>> setting_label("shuffled", 10, None, 20)
     'shuffled K=10, E=20'
     """
-    who = f"{groups or 0:,} groups" if clients_per_round is None else f"K={clients_per_round:,}"
+    who = counted(groups or 0, "group") if clients_per_round is None else f"K={clients_per_round:,}"
     if clients_per_round is not None and law != "uniform":
         who = f"{law} {who}"
     return f"{who}, E={local_steps:,}"

@@ -13,7 +13,7 @@ from fedplan.figures.frontier import Mark, frontier_note, frontier_panel
 from fedplan.figures.spec import Figure
 from fedplan.planning.frontier import compute_frontier
 from fedplan.planning.predict import predict
-from fedplan.words import extra, totals
+from fedplan.words import counted, extra, totals
 
 PAPER = "the paper's method"  # what a plan calls that alternative
 
@@ -78,6 +78,6 @@ def _remark(other: Alternative, plan: Plan) -> str:
 
 def _title(chosen: Prediction, num_clients: int, relative: str) -> str:
     k, e = chosen.pair
-    setting = f"{k:,} of {num_clients:,} clients per round, {e:,} local step{'' if e == 1 else 's'}"
+    setting = f"{k:,} of {num_clients:,} clients per round, {counted(e, 'local step')}"
     of_what = {"": "", DESCENT: " (pilots' descent)"}.get(relative, " (relative)")
     return f"{setting}: {totals(chosen.time_s, chosen.energy_j)}{of_what}"

@@ -13,7 +13,7 @@ from fedplan.errors import InputError
 from fedplan.figures.axes import Axis
 from fedplan.figures.spec import Boxes, Categories, Figure, Panel, Part, Texts, scale_panel
 from fedplan.figures.style import BLACK, DARK_FROM, HEAT, INK, VERMILLION, between
-from fedplan.words import NO_UNIT, ratio_label
+from fedplan.words import NO_UNIT, counted, ratio_label
 
 _MOST_LABELS = 16  # values along an axis up to which there is room for numbers in the cells
 _HIGHEST = 10.0  # times the best, from which on all is equally dark
@@ -54,7 +54,7 @@ def sweep_figure_data(
     with np.errstate(divide="ignore"):  # what costs nothing is as light as the best
         shades = np.clip(np.log(ratio) / math.log(top), 0.0, 1.0)
     words = [ratio_label(one) if math.isfinite(one) else _MISSED for one in ratio.tolist()]
-    who = [f"{k:,} groups" if by_groups else f"K={k:,}" for k, _ in costs]
+    who = [counted(k, "group") if by_groups else f"K={k:,}" for k, _ in costs]
     hovers = [f"{a}, E={e:,}\n{b}" for a, (_, e), b in zip(who, costs, words, strict=True)]
     parts: list[Part] = [*_coloured(places, arrived, shades, hovers)]
     if max(len(clients), len(steps)) <= _MOST_LABELS:

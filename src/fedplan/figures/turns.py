@@ -20,6 +20,7 @@ from fedplan.participation.turns import order_of_turns
 from fedplan.words import (
     NO_UNIT,
     Unit,
+    counted,
     energy_unit,
     number,
     quantity,
@@ -113,7 +114,7 @@ def plan_turns_data(plan: Plan, *, most_bills: int | None = None) -> Figure:
     priced = {"in turns": plan.prediction} | {o.name: o.prediction for o in plan.alternatives}
     bills = [TurnBill.of(name, one.expected_rounds, one) for name, one in priced.items()]
     count = "1 group" if len(plan.groups) == 1 else f"{len(plan.groups):,} groups take turns"
-    title = f"{count}; {plan.prediction.local_steps:,} local steps"
+    title = f"{count}; {counted(plan.prediction.local_steps, 'local step')}"
     bills, order = bills[:most_bills], first_turns(plan)
     return turns_figure_data(plan.groups, order, bills, unit=plan.unit, title=title)
 

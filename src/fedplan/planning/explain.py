@@ -10,7 +10,7 @@ from fedplan.convergence.saturation import Saturation
 from fedplan.core.constraints import LIMIT_SLACK, TOTALS, Constraints
 from fedplan.core.plan import Alternative, GroupCost, Plan
 from fedplan.core.setting import Prediction
-from fedplan.words import Table, amount, table_of
+from fedplan.words import Table, amount, counted, table_of
 
 _WORDS = {
     "deadline_s": ("the deadline", "fastest {1} is {2} s"),
@@ -101,7 +101,7 @@ def explain_plan(
 
 def _who(plan: Plan, prediction: Prediction, num_clients: int) -> str:
     """Who trains, and for how many steps."""
-    steps = f"{prediction.local_steps:,} local step{'s' if prediction.local_steps > 1 else ''}"
+    steps = counted(prediction.local_steps, "local step")
     groups = plan.groups
     if not groups:
         law = "" if plan.participation == "uniform" else f" ({plan.participation})"

@@ -27,6 +27,7 @@ from fedplan.studies.compare import Comparison
 from fedplan.studies.outcome import Outcome, Question, decisions_of
 from fedplan.studies.stored import Recalled
 from fedplan.studies.sweep import Sweep
+from fedplan.words import counted
 
 
 def has_losses(outcome: Outcome) -> bool:
@@ -143,8 +144,8 @@ def _title(experiment: Question, outcome: Outcome) -> str:
     measured, setting = outcome.measured, outcome.setting
     if measured is None or setting is None:
         return experiment.name
-    who = setting.label if setting.groups is None else f"{setting.groups} groups"
-    end = f"{measured.rounds:,.0f} rounds"
+    who = setting.label if setting.groups is None else counted(setting.groups, "group")
+    end = counted(measured.rounds, "round")
     if measured.reached:
         end = f"loss {experiment.stop.target_loss:g} after {end}"
     return f"{experiment.name}, course {outcome.course}: {who}, {end}"

@@ -15,7 +15,7 @@ from fedplan.studies.outcome import (
     decisions_of,
     runs_within,
 )
-from fedplan.words import amount, joules, number, seconds
+from fedplan.words import amount, counted, joules, number, seconds
 
 _LIMITS = {
     "deadline_s": ("deadline", "s"),
@@ -46,7 +46,7 @@ def arrived(
             f"{experiment.stop.target_loss:g} is no lower. Lower target-loss."
         )
     if len(runs) == 1:
-        words = f"Reached {target} after {measured.rounds:,.0f} rounds"
+        words = f"Reached {target} after {counted(measured.rounds, 'round')}"
     else:
         words = (
             f"{measured.reached} of {len(runs)} runs reached {target}, after "
@@ -71,7 +71,7 @@ def course_words(run: RunRecord) -> str:
     law = made[-1].participation  # real devices may be measured by another one first
     settled = [one for one in made if one.participation == law]
     if settled[0].groups is None:
-        who = f"{settled[0].clients_per_round:,} clients per round"
+        who = f"{counted(settled[0].clients_per_round or 0, 'client')} per round"
         if law != "uniform":
             who += f" ({law})"
     else:
@@ -79,7 +79,7 @@ def course_words(run: RunRecord) -> str:
         who = f"{_arrows(counts)} group{'' if counts == ['1'] else 's took turns'}"
     steps = [f"{steps:,}" for steps, _ in groupby(one.local_steps for one in made)]
     if len(steps) == 1:
-        return f"{who}, {steps[0]} local steps"
+        return f"{who}, {counted(made[0].local_steps, 'local step')}"
     return f"{who}; local steps went {_arrows(steps)}"
 
 
@@ -116,11 +116,11 @@ def _failure(experiment: Experiment, runs: Sequence[RunRecord]) -> tuple[Status,
         return "diverged", f"Training diverged: lower learning-rate (now {rate:g})."
     lost = next((run for run in runs if run.status == "hopeless"), None)
     if lost is not None:
-        after = f"Training was given up after {lost.num_rounds:,} rounds: {course_words(lost)}."
-        return "hopeless", f"{after} {lost.message}"
+        after = f"{counted(lost.num_rounds, 'round')}: {course_words(lost)}. {lost.message}"
+        return "hopeless", f"Training was given up after {after}"
     lowest = min(run.final_loss or math.inf for run in runs)
     limits = {
-        "rounds": f" in {stop.max_rounds:,} rounds",
+        "rounds": f" in {counted(stop.max_rounds, 'round')}",
         "time": f" in {stop.max_time_s:,.6g} s (max-time-s)",
         "energy": f" with {stop.max_energy_j:,.6g} J (max-energy-j)",
     }

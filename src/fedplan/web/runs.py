@@ -11,7 +11,7 @@ from fedplan.figures.losses import ENERGY, ROUND, TIME, compared_losses
 from fedplan.figures.save import page_figure
 from fedplan.store import ExperimentEntry, RunEntry, Store, StudyEntry
 from fedplan.store.entries import fingerprint_of
-from fedplan.words import joules, number, seconds, totals
+from fedplan.words import counted, joules, number, seconds, totals
 
 MOST_CURVES = 24
 MOST_RUNS = 500  # listed for one experiment; `fedplan show --runs` has all
@@ -81,8 +81,8 @@ def curves(url: str, asked: Mapping[str, Any]) -> dict[str, Any]:
         "success": True,
         "figure": page_figure(figure),
         "going": [
-            f"So far {name}: {run.num_rounds:,} rounds, {totals(run.time_s, run.energy_j)}."
-            for name, run in there.items()
+            f"So far {who}: {counted(run.num_rounds, 'round')}, {totals(run.time_s, run.energy_j)}."
+            for who, run in there.items()
             if run.status == "unfinished"
         ],
         "forecast": told,

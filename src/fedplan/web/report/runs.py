@@ -14,7 +14,7 @@ from fedplan.studies.figures import sweep_figure
 from fedplan.studies.stored import Recalled
 from fedplan.studies.sweep import Sweep
 from fedplan.web.report.page import Facts, Picture, Sections
-from fedplan.words import Table, in_words, joules, ratio_label, seconds, table_of
+from fedplan.words import Table, counted, in_words, joules, ratio_label, seconds, table_of
 
 _MOST_CELLS, _MOST_ROWS = 100, 200  # of tables; a sweep's figure has all
 
@@ -26,11 +26,11 @@ def sweep_sections(
     grid = found.entry.configuration["training"]
     of_groups = isinstance(grid.get("groups"), list)
     who, steps = grid["groups" if of_groups else "clients-per-round"], grid["local-steps"]
-    numbers = "numbers of groups that take turns" if of_groups else "numbers of clients per round"
+    what = "groups that take turns" if of_groups else "clients per round"
     asked = (
         f"What reaching a training loss of {experiment.stop.target_loss:g} costs with every one of "
-        f"{len(who)} {numbers} and {len(steps)} of local steps, "
-        f"{experiment.study.training.seeds} seeds each: {experiment.data_name}, "
+        f"{counted(len(who), 'number')} of {what} and {len(steps)} of local steps, "
+        f"{counted(experiment.study.training.seeds, 'seed')} each: {experiment.data_name}, "
         f"{experiment.study.task.model}, {experiment.num_clients:,} clients."
     )
     summary = {
@@ -80,7 +80,7 @@ def _cells(sweep: Sweep, unit: str) -> Table:
 
 def runs_sections(found: Recalled) -> tuple[str, str, Sections]:
     """Status, message and sections of runs of which it is not known what was asked."""
-    message = f"{len(found.runs):,} run{'' if len(found.runs) == 1 else 's'} in the store."
+    message = f"{counted(len(found.runs), 'run')} in the store."
     summary, status = {"What there is": message}, "stored"
     record = found.records[0] if len(found.records) == 1 else None
     if record is not None:  # of an app that plans by itself
@@ -105,7 +105,7 @@ def _training(run: RunEntry) -> str:
     energy = f", {joules(run.energy_j)}" if run.energy_j else ""
     loss = "" if run.final_loss is None else f", at a loss of {run.final_loss:.4g}"
     return (
-        f"Training with {run.setting.label} {end} after {run.num_rounds:,} rounds, "
+        f"Training with {run.setting.label} {end} after {counted(run.num_rounds, 'round')}, "
         f"{seconds(run.time_s)}{energy}{loss}."
     )
 
