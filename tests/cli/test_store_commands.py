@@ -120,6 +120,7 @@ def test_exported_runs_have_their_course_and_its_decisions(fedplan, path):
     assert fedplan("run", "seeds=1", "-q").code == 0
     assert fedplan("export", "demo", "-o", "runs.json").code == 0
     (run,) = json.loads(Path("runs.json").read_text())["runs"]
+    assert not {"signal", "reports"} & run["rounds"][1].keys()  # which are not stored
     assert run["course"] == "online" and run["decisions"][0]["round"] == 1
 
 

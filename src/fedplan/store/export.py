@@ -134,8 +134,8 @@ def _as_dict(run: RunRecord) -> dict[str, Any]:
     """A run with its setting; a round has one only if it differs."""
     rounds = []
     for record in run.rounds:
-        values = asdict(replace(record, setting=None, signal=None))
-        del values["setting"], values["signal"]
+        values = asdict(replace(record, setting=None, signal=None, reports=None))
+        del values["setting"], values["signal"], values["reports"]
         if (setting := record.setting or run.setting) is not run.setting and setting != run.setting:
             values["setting"] = setting.to_dict()
         rounds.append(values)
