@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
+
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,6 +33,14 @@ def test_a_cosine_falls_from_the_first_rate_to_a_hundredth_and_stays(rounds):
     rates = [rate.at(r) for r in range(2 * rounds)]
     assert rates[0] == 0.2 and rates == sorted(rates, reverse=True)
     assert rates[rounds:] == [rate.at(rounds)] * rounds == [0.2 * 0.01] * rounds
+
+
+def test_numbers_of_numpy_are_numbers():
+    words = {"schedule": "list", "decay_every": None}
+    given_ = LearningRate(initial=np.float32(0.5), rates=np.array([0.2, 0.3]), **words)
+    plain = LearningRate(initial=0.5, rates=[0.2, 0.3], **words)
+    assert repr(given_) == repr(plain) and hash(given_) == hash(plain)
+    assert json.loads(json.dumps(asdict(given_)))["rates"] == [0.2, 0.3]
 
 
 def test_the_last_of_the_listed_rates_goes_on():

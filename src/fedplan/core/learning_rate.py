@@ -4,6 +4,8 @@ import math
 from dataclasses import dataclass
 from typing import Literal, get_args
 
+import numpy as np
+
 from fedplan.errors import refuse, unmet
 
 Schedule = Literal["constant", "exponential", "harmonic", "step", "cosine", "list"]
@@ -43,6 +45,9 @@ class LearningRate:
     rates: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
+        for name in self.__slots__:  # numpy's numbers as Python's, which can be stored
+            plain = np.asarray(getattr(self, name)).tolist()
+            object.__setattr__(self, name, tuple(plain) if isinstance(plain, list) else plain)
         rules = {"initial > 0 and finite": 0 < self.initial < math.inf}
         rules |= {"0 < decay <= 1": 0 < self.decay <= 1}
         problems = unmet(rules, initial=self.initial, decay=self.decay)

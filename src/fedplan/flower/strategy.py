@@ -105,7 +105,7 @@ class Planned(Strategy):
             )
         self._wrapped = Wrapped(strategy, hooks=self)
         self.folder = path_of(store).absolute().parent / f"{study}-flower"
-        if isinstance(learning_rate, float | int):
+        if learning_rate is not None and not isinstance(learning_rate, LearningRate):
             learning_rate = LearningRate(initial=learning_rate)
         self._problem = Problem(
             fleet=alike(1),  # until the clients are there
