@@ -131,6 +131,7 @@ _TYPES = {
     "int_from_float": "a whole number",
     "float_type": "a number",
     "finite_number": "a finite number",
+    "list_type": "a list",
     "string_type": "a text",
     "string_too_long": "a short text",
 }

@@ -464,6 +464,13 @@ def test_a_file_that_is_no_plan_is_refused(tmp_path, text):
         PlannedFedAvg(target_loss=1.0, learning_rate=0.1, plan=path)
 
 
+def test_a_plan_by_turns_is_told_from_a_pair(tmp_path):
+    path = tmp_path / "plan.json"
+    path.write_text('{"clients_per_round": null, "local_steps": 27}')
+    with pytest.raises(InputError, match="To take turns, leave plan out"):
+        PlannedFedAvg(target_loss=1.0, learning_rate=0.1, plan=path)
+
+
 @pytest.mark.parametrize("plan", [(0, 10), (4,), (4, 2.5)])
 @pytest.mark.parametrize("target_loss", [0.0, -1.0, math.nan, math.inf])
 def test_options_that_make_no_sense_are_refused_all_at_once(plan, target_loss):

@@ -40,6 +40,14 @@ def problems(name, *overrides, required=()):
     return error.value.problems
 
 
+@pytest.mark.parametrize("pairs", ["5,20", "[[5,20]]", "[[5,20],[5,20]]", "[[5,20],[0,20]]"])
+def test_pairs_of_the_paper_are_lists_of_different_k_and_e(pairs):
+    said = problems("demo", "course=paper", f"pairs={pairs}", "upper-loss=2", "lower-loss=1")
+    assert [one.message.split(",")[0] for one in said] in (
+        ["pairs must be a list"], ["pairs must be two or more different [K"],
+    )  # fmt: skip
+
+
 def test_a_tilde_is_the_home_folder_where_there_is_one(tmp_path, monkeypatch):
     study = tmp_path / "study.toml"
     monkeypatch.setenv("HOME", str(tmp_path))

@@ -71,5 +71,5 @@ def _blocks(result: Estimate) -> Iterator[Table | str]:
         rows |= {name: (getattr(result.bound, name), i) for name, i in result.intervals.items()}
     cells = [(name, *map(amount, (value, *ends))) for name, (value, ends) in rows.items()]
     yield Table(("", "estimate", "from", "to"), cells, left=("",))
-    pairs = f"{result.pairs_used} give a ratio and {result.pairs_rejected} do not"
-    yield f"{result.status} ({result.method}). {result.message} Of the pairs of pilots {pairs}."
+    pairs = f"{result.pairs_used} with a ratio, {result.pairs_rejected} without"
+    yield f"{result.status} ({result.method}). {result.message} Pairs of pilots: {pairs}."

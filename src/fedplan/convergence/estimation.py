@@ -30,7 +30,7 @@ from fedplan.core.constraints import Constraints
 from fedplan.core.fleet import FloatArray
 from fedplan.errors import InputError, refuse
 from fedplan.notebook import Shown
-from fedplan.words import expected, in_words
+from fedplan.words import counted, expected, in_words
 
 Method = Literal["joint", "pairwise"]
 Known = TypeVar("Known", bound=Bound | Saturation)
@@ -230,11 +230,11 @@ def _pairwise_estimate(pilots: Sequence[Pilot], num_clients: int) -> Estimate:
     undefined, negative = int(np.isnan(ratios).sum()), int((ratios < 0).sum())
     used = ratios[ratios >= 0]
     counts = (
-        f"{used.size} of {ratios.size} pairs used; {undefined} divide by zero and {negative} give "
-        "a negative ratio."
+        f"{used.size} of {counted(ratios.size, 'pair')} of pilots can be used. Divisions by zero: "
+        f"{undefined}; negative ratios: {negative}."
     )
     if not used.size:
-        return _unidentified("pairwise", pilots, num_clients, ratios, f"No usable pair: {counts}")
+        return _unidentified("pairwise", pilots, num_clients, ratios, counts)
     ratio, spread = float(used.mean()), (float(used.min()), float(used.max()))
     bounds = tuple(_scaled_to(pilots, num_clients, value) for value in (ratio, *spread))
     return _estimate(

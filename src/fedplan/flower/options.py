@@ -18,7 +18,8 @@ def read_plan(path: str | os.PathLike[str]) -> tuple[int, int]:
         message = f"is no plan ({error}). Write one: fedplan plan ... --format json > plan.json."
         raise InputError(InputProblem(source=str(path), message=message)) from error
     if not _is_pair(setting):
-        message = f"must have clients_per_round and local_steps >= 1, but has {setting}."
+        message = "must have K and E >= 1, but has ({}, {}). To take turns, leave plan out."
+        message = message.format(*setting)
         raise InputError(InputProblem(source=str(path), message=message))
     return setting
 

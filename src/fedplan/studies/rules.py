@@ -167,9 +167,9 @@ def _paper_contradictions(known: dict[str, Any]) -> Found:
         yield "pilots", message
     pairs, upper, lower = map(known.get, ("pairs", "upper-loss", "lower-loss"))
     if pairs is not None and not (
-        len(pairs) >= 2 and all(len(pair) == 2 and min(pair) >= 1 for pair in pairs)
+        len(set(map(tuple, pairs))) >= 2 and all(len(one) == 2 and min(one) >= 1 for one in pairs)
     ):
-        yield "pairs", "pairs must be two or more [K, E], such as [[10, 20], [5, 40]]."
+        yield "pairs", "pairs must be two or more different [K, E], such as [[10, 20], [5, 40]]."
     if upper is not None and lower is not None and not lower < upper:
         message = (
             f"`lower-loss < upper-loss` must hold, but got lower-loss={lower}, upper-loss={upper}."
