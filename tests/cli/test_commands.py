@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import subprocess
 import sys
+from importlib.metadata import EntryPoint, EntryPoints
 
 import click
 import pytest
@@ -39,3 +40,16 @@ def test_help_imports_nothing_slow():
         call = [sys.executable, "-c", code.format(words=words, slow=slow)]
         shown = subprocess.run(call, capture_output=True, text=True, check=True).stdout
         assert shown.splitlines()[-1] == "set()", words
+
+
+def test_a_broken_command_of_another_package_says_so_and_hides_no_other(fedplan, monkeypatch):
+    found = EntryPoints([EntryPoint("theirs", "no_such_package:run", "fedplan.commands")])
+    monkeypatch.setattr("fedplan.cli.commands.entry_points", lambda **keys: found.select(**keys))
+    shown = fedplan("--help")
+    assert shown.code == 0 and "simulate" in shown.out
+    said = fedplan("theirs", "--fast", "x")
+    assert (
+        said.code == 1
+        and "no_such_package:run cannot be loaded" in said.err
+        and "Upgrade" in said.err
+    )

@@ -1,10 +1,12 @@
 """All commands by name; `fedplan.cli.main` runs them."""
 
+from contextlib import suppress
 from importlib.metadata import EntryPoint, entry_points
 
 import click
 
 from fedplan import __version__
+from fedplan.errors import FedplanError
 
 _GROUP = "fedplan.commands"
 # fedplan's own, with the first sentence of their help: each is imported when it is asked for.
@@ -57,7 +59,11 @@ class Commands(click.Group):
         else:
             found = [*entry_points(group=_GROUP, name=cmd_name)]
         if found:
-            command: click.Command = found[0].load()
+            try:
+                command: click.Command = found[0].load()
+            except Exception as error:  # of another package, which may raise anything
+                words = f"cannot be loaded ({error}). Upgrade or remove its package."
+                raise FedplanError(f"{found[0].value} {words}") from error
             return command
         if cmd_name == "reproduce":
             raise click.UsageError(_REPRODUCE)
@@ -65,11 +71,11 @@ class Commands(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands as click does."""
-        listed = {
-            name: self.commands.get(name) or self.get_command(ctx, name)
-            for name in self.list_commands(ctx)
-        }
-        shown = {name: command for name, command in listed.items() if command is not None}
+        shown: list[click.Command] = []
+        for name in self.list_commands(ctx):
+            with suppress(FedplanError):
+                command = self.commands.get(name) or self.get_command(ctx, name)
+                shown += [command] if command else []
         click.Group(commands=shown).format_commands(ctx, formatter)
 
 
