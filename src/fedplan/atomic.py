@@ -91,7 +91,8 @@ def check_target(path: str | os.PathLike[str], suffixes: Sequence[str]) -> None:
         target = Path(path).resolve()
         is_folder, has_folder = target.is_dir(), target.parent.is_dir()
     except (OSError, RuntimeError, ValueError) as error:  # too long, a loop of links, a null byte
-        raise unwritable(path, suffixes, f"is not a usable path ({error})") from error
+        reason = f"is not a usable path ({getattr(error, 'strerror', None) or error})"
+        raise unwritable(path, suffixes, reason) from error
     if is_folder:
         raise unwritable(path, suffixes, "is a folder")
     if not has_folder:

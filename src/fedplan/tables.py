@@ -188,12 +188,8 @@ def write_fleet(path: str | os.PathLike[str], fleet: Fleet) -> None:
             invariant = "must be one line of text without spaces around it"
             message = f"{invariant}, but got {reprlib.repr(wrong[0])} ({len(wrong)} such names)."
             raise input_error([InputProblem(column="device", message=message)], path)
-    try:
-        with draft_of(path) as draft, draft.open("x", encoding="utf-8", newline="") as file:
-            write_rows(file, fleet)
-    except OSError as error:
-        message = f"cannot be written ({error.strerror}): check the path {path}."
-        raise input_error([InputProblem(message=message)], path) from error
+    with draft_of(path, (".csv",)) as draft, draft.open("x", encoding="utf-8", newline="") as file:
+        write_rows(file, fleet)
 
 
 def write_rows(file: TextIO, fleet: Fleet) -> None:

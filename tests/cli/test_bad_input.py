@@ -32,6 +32,24 @@ def refused(result, reasons):
         assert reason in result.err
 
 
+LONG = "x" * 300
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("run", f"{LONG}.toml"),
+        ("plan", "--example", "--plot", f"{LONG}.png"),
+        ("plan", "--fleet", f"{LONG}.csv"),
+        ("list", "--store", f"sqlite:///{LONG}"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_what_the_system_says_is_told_without_its_number(fedplan, words):
+    said = fedplan(*words)
+    assert said.code == 2 and "File name too long" in said.err and "Errno" not in said.err
+
+
 @pytest.fixture
 def fleet_of(tmp_path):
     def write(*samples):

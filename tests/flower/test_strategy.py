@@ -464,6 +464,11 @@ def test_a_file_that_is_no_plan_is_refused(tmp_path, text):
         PlannedFedAvg(target_loss=1.0, learning_rate=0.1, plan=path)
 
 
+def test_a_plan_that_cannot_be_read_says_why(tmp_path):
+    with pytest.raises(InputError, match=r"is no plan \(Is a directory\)\. Write one"):
+        PlannedFedAvg(target_loss=1.0, learning_rate=0.1, plan=tmp_path)
+
+
 def test_a_plan_by_turns_is_told_from_a_pair(tmp_path):
     path = tmp_path / "plan.json"
     path.write_text('{"clients_per_round": null, "local_steps": 27}')

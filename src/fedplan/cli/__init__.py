@@ -132,9 +132,10 @@ def _command(contexts: list[click.Context]) -> int:
             raise KeyboardInterrupt from None
     except BrokenPipeError:  # the reader (head, less) has seen enough
         _discard_output()
-    except OSError as error:  # standard output itself: a full disk
+    except OSError as error:  # most often standard output itself: a full disk
         _discard_output()
-        _say(f"Error: cannot write the result ({error.strerror}).")
+        what = f"use {error.filename}" if error.filename else "write the result"
+        _say(f"Error: cannot {what} ({error.strerror or error}).")
         return 1
     except MemoryError:
         _say(

@@ -15,7 +15,8 @@ def read_plan(path: str | os.PathLike[str]) -> tuple[int, int]:
         plan = json.loads(Path(path).read_text(encoding="utf-8"))
         setting = (plan["clients_per_round"], plan["local_steps"])
     except (OSError, ValueError, KeyError, TypeError) as error:
-        message = f"is no plan ({error}). Write one: fedplan plan ... --format json > plan.json."
+        reason = getattr(error, "strerror", None) or repr(error)
+        message = f"is no plan ({reason}). Write one: fedplan plan ... --format json > plan.json."
         raise InputError(InputProblem(source=str(path), message=message)) from error
     if not _is_pair(setting):
         message = "must have K and E >= 1, but has ({}, {}). To take turns, leave plan out."

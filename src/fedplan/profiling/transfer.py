@@ -85,7 +85,9 @@ def open_listener(address: Address, *, allow_network: bool = False) -> socket.so
     try:
         return socket.create_server(place[:2], family=family, backlog=16)
     except OSError as error:
-        raise FedplanError(f"cannot listen on {address} ({error.strerror}).") from error
+        raise FedplanError(
+            f"cannot listen on {address} ({error.strerror}). Choose another."
+        ) from error
 
 
 def serve(listener: socket.socket, report: Callable[[str], None] = lambda _: None) -> None:

@@ -111,7 +111,8 @@ class _Source:
         except RecursionError:
             self.note("has lists or tables nested too deeply. Write them flat.")
         except (OSError, ValueError) as error:
-            self.note(f"cannot be read ({str(error).split(';')[0]}). Check the path and the file.")
+            reason = getattr(error, "strerror", None) or str(error).split(";")[0]
+            self.note(f"cannot be read ({reason}). Check the path and the file.")
         else:
             self.text = text
             return content

@@ -119,7 +119,8 @@ def read_idx(path: Path, file: IdxFile) -> Bytes:
     except EOFError:
         raise _wrong(path, "is cut short: the compressed data stop before their end.") from None
     except (OSError, zlib.error) as error:
-        raise _wrong(path, f"cannot be read as gzip ({error}).") from None
+        reason = getattr(error, "strerror", None) or error
+        raise _wrong(path, f"cannot be read as gzip ({reason}).") from None
     digest = hashlib.sha256(content).hexdigest()
     if digest != file.sha256:
         raise _wrong(path, f"was altered: SHA-256 {digest[:12]}..., not {file.sha256[:12]}....")
