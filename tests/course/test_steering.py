@@ -9,6 +9,7 @@ import pytest
 from course.made import fleet_of, problem_of, told
 
 from fedplan.core.learning_rate import LearningRate
+from fedplan.core.records import Stop
 from fedplan.core.setting import RoundCost
 from fedplan.course import Online
 from fedplan.course.pressure import Pressure
@@ -64,6 +65,12 @@ def test_a_rate_that_falls_wants_more_steps_than_one_that_stays():
     assert last(LearningRate(initial=0.1, schedule="harmonic")) > 1.2 * steady
     listed = tuple(0.1 / r for r in range(2, 400))
     assert last(LearningRate(initial=0.1, schedule="list", rates=listed)) > 1.2 * steady
+
+
+def test_nothing_is_given_up_or_changed_before_a_loss_is_known():
+    course = Online(problem=problem_of(), stop=Stop(max_rounds=200))
+    steering, asked = follow(course, 60, lambda _: None, lambda _: 0.1)
+    assert steering.hopeless is None and set(asked) == {course.setting}
 
 
 def test_where_no_model_gets_better_groups_grow():

@@ -96,7 +96,7 @@ class OnlineSteering:
         self._forecast.add(record.loss)
         if record.signal is not None:
             self._window.add(record.signal, self._setting.local_steps, max(FEW, self._groups))
-        if record.round >= self._next_look:
+        if record.round >= self._next_look and min(self._singles) < math.inf:  # some loss is known
             trained = min(self._groups, record.round)
             self._pause = max(2, int(OFTEN * trained))
             self._next_look = record.round + self._pause
