@@ -13,6 +13,7 @@ from fedplan import InputError
 from fedplan.core.problem import Problem
 from fedplan.core.records import Stop
 from fedplan.course.live import Live, alike
+from fedplan.flower import exchange
 from fedplan.flower.conduct import LATE, MOST_PATIENCE, SPREAD
 from fedplan.flower.exchange import SLACK_S
 from fedplan.flower.rules import RoundRules
@@ -99,7 +100,10 @@ def test_a_round_may_count_with_fewer_answers(federation):
     assert [len(record.cohort) for record in run.rounds[1:]] == [CLIENTS - 1] * 2
 
 
-def test_a_reply_whose_upload_never_ends_holds_up_neither_others_nor_the_deadline(federation):
+def test_a_reply_whose_upload_never_ends_holds_up_neither_others_nor_the_deadline(
+    federation, monkeypatch
+):
+    monkeypatch.setattr(exchange, "PATIENCE_S", 2.0)
     rules = RoundRules(deadline_s=10.0, min_replies=CLIENTS - 1)
     runner = federation.runner(rules=rules)
     assert runner.num_clients == CLIENTS
