@@ -101,10 +101,7 @@ def grid(fleet, bound, max_steps, *, gap=1.0, mean_times=False):
         seconds = rank_weights(n) @ ranked
     joules = k * (step_j.mean() * e + comm_j.mean())
     return Grid(
-        rounds=rounds,
-        time_s=seconds * rounds,
-        energy_j=joules * rounds,
-        participations=k * rounds,
+        rounds=rounds, time_s=seconds * rounds, energy_j=joules * rounds, participations=k * rounds
     )
 
 

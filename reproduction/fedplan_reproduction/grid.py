@@ -8,14 +8,7 @@ from dataclasses import dataclass
 from fedplan import Fleet, Objective, uniform
 from fedplan.core.records import RunRecord
 from fedplan.simulation import Clock
-from fedplan.studies import (
-    Archive,
-    Experiment,
-    Progress,
-    RunSummary,
-    make_jobs,
-    planned_problem,
-)
+from fedplan.studies import Archive, Experiment, Progress, RunSummary, make_jobs, planned_problem
 from fedplan_reproduction.design import Design
 from fedplan_reproduction.tables import TrainedRun
 

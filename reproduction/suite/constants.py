@@ -14,7 +14,7 @@ from unittest.mock import patch
 
 from fedplan.convergence import saturation
 from fedplan.core.records import Stop
-from fedplan.course import Online, online, steering
+from fedplan.course import Online, elasticity, online, steering
 from fedplan.participation import grouping
 from fedplan.planning import predict, turns
 from fedplan.simulation import Simulator
@@ -72,11 +72,11 @@ CONSTANTS = (
     Constant("OFTEN", "chosen: four looks in a cycle", (steering,)),
     Constant("HEAVIEST", "chosen: 3 and 8 were worse on two tasks", (steering, online)),
     Constant("MOVE", "chosen; 1 keeps the first local steps", (steering,)),
-    Constant("DOUBT", "chosen: twice the usual range", (steering,)),
+    Constant("DOUBT", "chosen: twice the usual range", (elasticity,)),
     Constant("FEW", "chosen: of two equally good, the one better on other tasks", (steering,)),
     Constant("FIRST_LOOK", "chosen: fewer rounds show little", (steering,)),
     Constant("ROUNDS", "the rounds of a usual training", (saturation, steering, online)),
-    Constant("RANGE", "measured: the saturations of most tasks", (saturation, online, steering)),
+    Constant("RANGE", "measured: the saturations of most tasks", (saturation, online, elasticity)),
     Constant("SAMPLING", "measured: upper quartile of the grids", (saturation, turns)),
     Constant("TURNS_COST", "measured: the middle of the cells of turns", (predict,)),
     Constant("RAREST", "chosen; halved and doubled for turns, too", (grouping,)),

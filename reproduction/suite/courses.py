@@ -170,8 +170,5 @@ def _foretold(run: RunRecord) -> tuple[str, str, str]:
 
 def _cell(row: dict[str, str]) -> Cell:
     return Cell(
-        fleet=row["fleet"],
-        weight=float(row["weight"]),
-        course=row["course"],
-        seed=int(row["seed"]),
+        fleet=row["fleet"], weight=float(row["weight"]), course=row["course"], seed=int(row["seed"])
     )

@@ -32,9 +32,7 @@ def check_parquet() -> None:
 
 
 def write_parquet(
-    path: Path,
-    kinds: Mapping[str, Any],
-    parts: Iterable[Mapping[str, Sequence[Any]]],
+    path: Path, kinds: Mapping[str, Any], parts: Iterable[Mapping[str, Sequence[Any]]]
 ) -> None:
     """Write tables one below the other; a kind is int, float, str, list[int] or list[float]."""
     import polars

@@ -16,14 +16,7 @@ from fedplan.atomic import draft_of
 from fedplan.convergence.histories import History
 from fedplan.convergence.pilots import Pilot
 from fedplan.convergence.saturation import ROUNDS
-from fedplan.core.fleet import (
-    MAX_CLIENTS,
-    QUANTITIES,
-    Fleet,
-    FloatArray,
-    invalid,
-    requirement_of,
-)
+from fedplan.core.fleet import MAX_CLIENTS, QUANTITIES, Fleet, FloatArray, invalid, requirement_of
 from fedplan.csvfile import (
     MOST_PROBLEMS,
     Cells,

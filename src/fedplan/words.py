@@ -172,9 +172,7 @@ def span(ends: tuple[float, float], form: Callable[[float], str] = whole) -> str
 
 
 def expected(
-    value: float | None,
-    ends: tuple[float, float] | None,
-    form: Callable[[Any], str] = whole,
+    value: float | None, ends: tuple[float, float] | None, form: Callable[[Any], str] = whole
 ) -> str:
     """An expected number, of rounds by default, and its interval.
 

@@ -193,10 +193,7 @@ def run_in_a_terminal(*words, interrupt=False, **environment):
     """Run with a terminal for standard error; exit code, standard output and what it showed."""
     master, slave = pty.openpty()
     process = start(
-        [*COMMAND, *words],
-        stdout=subprocess.PIPE,
-        stderr=slave,
-        env={**os.environ, **environment},
+        [*COMMAND, *words], stdout=subprocess.PIPE, stderr=slave, env={**os.environ, **environment}
     )
     os.close(slave)
     shown, interrupted_at = b"", None

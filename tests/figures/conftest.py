@@ -10,12 +10,7 @@ from fedplan.convergence.estimation import estimate_bound
 from fedplan.convergence.pilots import Pilot
 from fedplan.core.fleet import Fleet, draw_fleet
 from fedplan.core.plan import Plan
-from fedplan.figures import (
-    Figure,
-    fit_figure_data,
-    frontier_figure_data,
-    plan_figure_data,
-)
+from fedplan.figures import Figure, fit_figure_data, frontier_figure_data, plan_figure_data
 from fedplan.planning.frontier import compute_frontier
 
 

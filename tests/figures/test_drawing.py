@@ -17,15 +17,8 @@ from fedplan.convergence.estimation import estimate_bound
 from fedplan.convergence.pilots import Pilot
 from fedplan.core.constraints import Constraints
 from fedplan.core.fleet import Fleet, draw_fleet
-from fedplan.figures import (
-    Figure as Data,
-)
-from fedplan.figures import (
-    draw_print,
-    draw_screen,
-    fit_figure_data,
-    plan_figure_data,
-)
+from fedplan.figures import Figure as Data
+from fedplan.figures import draw_print, draw_screen, fit_figure_data, plan_figure_data
 from fedplan.figures.spec import Points
 from fedplan.figures.style import band_colours, series_looks
 from fedplan.planning.frontier import compute_frontier
@@ -162,9 +155,7 @@ def test_a_band_keeps_its_colour_whatever_else_is_drawn() -> None:
     assert band_colours(()) == band_colours((0.01,))[:1]
 
 
-def test_the_user_s_matplotlib_settings_are_neither_used_nor_changed(
-    frontier_data: Data,
-) -> None:
+def test_the_user_s_matplotlib_settings_are_neither_used_nor_changed(frontier_data: Data) -> None:
     import matplotlib as mpl
 
     with mpl.rc_context({"font.size": 3.0, "axes.facecolor": "black"}):

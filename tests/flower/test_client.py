@@ -8,15 +8,7 @@ import sys
 import numpy as np
 import pytest
 from flower.federation import InProcessGrid, Node, VirtualClock
-from flwr.app import (
-    Array,
-    ArrayRecord,
-    ConfigRecord,
-    Error,
-    Message,
-    MetricRecord,
-    RecordDict,
-)
+from flwr.app import Array, ArrayRecord, ConfigRecord, Error, Message, MetricRecord, RecordDict
 from flwr.serverapp.strategy import FedAvg
 
 from fedplan import FedplanError, flower

@@ -3,14 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from flower.deployment import (
-    EXAMPLE,
-    Deployment,
-    deployed,
-    needs_proc,
-    stored_runs,
-    wait_until,
-)
+from flower.deployment import EXAMPLE, Deployment, deployed, needs_proc, stored_runs, wait_until
 
 from fedplan import read_fleet
 

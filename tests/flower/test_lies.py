@@ -25,7 +25,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fedplan.convergence.saturation import RANGE
-from fedplan.course.steering import DOUBT, FEWEST_STEPS, MOVE
+from fedplan.course.elasticity import DOUBT
+from fedplan.course.steering import FEWEST_STEPS, MOVE
 from fedplan.participation.grouping import RAREST
 
 ROUNDS = 24

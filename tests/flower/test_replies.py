@@ -9,14 +9,7 @@ import re
 
 import numpy as np
 import pytest
-from flwr.app import (
-    Array,
-    ArrayRecord,
-    Error,
-    Message,
-    MetricRecord,
-    RecordDict,
-)
+from flwr.app import Array, ArrayRecord, Error, Message, MetricRecord, RecordDict
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -144,10 +137,7 @@ HOSTILE = {
     ),
     "declared a pickle": (with_array(stype="pickle"), "must be float32"),
     "huge shape": (with_array(shape=(10**15,)), "must be float32"),
-    "missing array": (
-        with_content(add_record("arrays", ArrayRecord())),
-        "missing \\['weights'\\]",
-    ),
+    "missing array": (with_content(add_record("arrays", ArrayRecord())), "missing \\['weights'\\]"),
     "extra array": (
         with_content(
             add_record("arrays", ArrayRecord({"weights": Array(WEIGHTS), "b": Array(WEIGHTS)}))

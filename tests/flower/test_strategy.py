@@ -17,8 +17,9 @@ from fedplan import FedplanError, Fleet, InputError, read_fleet
 from fedplan.convergence.saturation import RANGE
 from fedplan.core.constraints import Constraints
 from fedplan.core.records import Stop
+from fedplan.course.elasticity import DOUBT
 from fedplan.course.live import LiveOnline
-from fedplan.course.steering import DOUBT, MOVE
+from fedplan.course.steering import MOVE
 from fedplan.flower import PlannedFedAvg, RoundRules, journal
 from fedplan.flower.kept_study import begun_from
 from fedplan.participation import uniform

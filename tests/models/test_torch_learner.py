@@ -306,10 +306,7 @@ class Pair(nn.Linear):
         (Masked, "mask is not .* persistent=False"),
         (lambda: Pair(2, 2), "but returns a tuple"),
         (lambda: nn.Linear(2, 1), r"2 or more\) for labels from 0 to 1, but returns \(1, 1\)"),
-        (
-            lambda: nn.Sequential(nn.Linear(2, 2), nn.Flatten(0)),
-            r"2 or more\).* returns \(2,\)",
-        ),
+        (lambda: nn.Sequential(nn.Linear(2, 2), nn.Flatten(0)), r"2 or more\).* returns \(2,\)"),
         (lambda: nn.Linear(3, 2), r"samples of shape \(2,\).* fails with RuntimeError"),
         (
             lambda: nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2)),

@@ -15,11 +15,7 @@ from strategies import random_bound, random_constraints, random_fleet, random_wo
 from fedplan import Bound, Constraints, Fleet, Objective, draw_fleet
 from fedplan.planning import exact
 
-REACHED = {
-    "deadline_s": "time_s",
-    "energy_budget_j": "energy_j",
-    "max_rounds": "expected_rounds",
-}
+REACHED = {"deadline_s": "time_s", "energy_budget_j": "energy_j", "max_rounds": "expected_rounds"}
 
 
 @dataclass

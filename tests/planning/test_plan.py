@@ -153,13 +153,7 @@ def test_max_rounds_counts_whole_rounds():
 
 def test_wrong_requests_are_all_listed():
     with pytest.raises(InputError) as caught:
-        make_plan(
-            FLEET,
-            BOUND,
-            target_gap=-1.0,
-            method="magic",
-            regret_quantile=2.0,
-        )
+        make_plan(FLEET, BOUND, target_gap=-1.0, method="magic", regret_quantile=2.0)
     text = str(caught.value)
     for words in ("target_gap=-1.0", "'magic'", "regret_quantile=2.0"):
         assert words in text

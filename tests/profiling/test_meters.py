@@ -14,12 +14,7 @@ import pytest
 
 from fedplan.errors import FedplanError, InputError
 from fedplan.profiling import find_meter, metered, profile_device
-from fedplan.profiling.kernel_meters import (
-    MeterDeniedError,
-    battery_meter,
-    ina_meter,
-    rapl_meter,
-)
+from fedplan.profiling.kernel_meters import MeterDeniedError, battery_meter, ina_meter, rapl_meter
 
 
 def write(root: Path, **files: object) -> Path:

@@ -51,10 +51,7 @@ def test_a_smaller_exponent_makes_the_largest_clients_larger():
 
 @settings(deadline=None)
 @given(
-    st.lists(st.integers(0, 6), min_size=1, max_size=120),
-    st.data(),
-    st.floats(1e-6, 1e6),
-    seeds,
+    st.lists(st.integers(0, 6), min_size=1, max_size=120), st.data(), st.floats(1e-6, 1e6), seeds
 )
 def test_dirichlet_deals_out_every_sample_and_leaves_nobody_empty(y, data, concentration, seed):
     clients = data.draw(st.integers(1, len(y)))

@@ -29,14 +29,7 @@ from machine import (
 )
 from processes import find_processes, kill_processes, start_process, wait_until
 from profiles import LINK, Device
-from state import (
-    State,
-    forget_state,
-    locked,
-    new_id,
-    read_state,
-    write_state,
-)
+from state import State, forget_state, locked, new_id, read_state, write_state
 
 LINK_PORT, NODE_PORT = 8000, 9094  # Flower's own, in namespaces, where they are always free
 _LINK_WAIT_S, _NODES_WAIT_S = 120.0, 600.0  # a node at a tenth of a core takes a minute to start

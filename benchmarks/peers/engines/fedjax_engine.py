@@ -149,8 +149,5 @@ def run_worker(task: Task, seed: int, share: Share) -> None:
 
 
 if __name__ == "__main__":
-    settings = {
-        ONE: "one process, XLA's threads",
-        A_CORE: "a process a core, one thread each",
-    }
+    settings = {ONE: "one process, XLA's threads", A_CORE: "a process a core, one thread each"}
     main("fedjax", ["fedjax", "jax", "jaxlib"], settings, run_worker)

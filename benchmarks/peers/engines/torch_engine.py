@@ -70,8 +70,5 @@ def run_worker(task: Task, seed: int, share: Share) -> None:
 
 
 if __name__ == "__main__":
-    settings = {
-        ONE: "one process, a thread a core",
-        A_CORE: "a process a core, one thread each",
-    }
+    settings = {ONE: "one process, a thread a core", A_CORE: "a process a core, one thread each"}
     main("torch", ["torch"], settings, run_worker)

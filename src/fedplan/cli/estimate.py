@@ -26,11 +26,7 @@ from fedplan.words import Table, amount
 )
 @output_options
 def estimate(
-    pilots_file: str,
-    num_clients: int,
-    method: Any,
-    output_format: str,
-    plot: str | None,
+    pilots_file: str, num_clients: int, method: Any, output_format: str, plot: str | None
 ) -> None:
     """Fit a0, b0 and c0 to pilot runs, with intervals.
 

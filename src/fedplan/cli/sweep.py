@@ -70,10 +70,7 @@ def sweep(request: StudyRequest, engine: str, output: str | None) -> None:
             raise InputError(f"--engine {engine} is for simulated runs: leave it out, or --runner.")
 
     swept = request.read(
-        read_sweep,
-        check_engine,
-        lambda: check_file(output, SUFFIXES),
-        required=request.required,
+        read_sweep, check_engine, lambda: check_file(output, SUFFIXES), required=request.required
     )
     if live and swept.study.training.law == "turns":
         raise InputError(

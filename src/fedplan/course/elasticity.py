@@ -12,8 +12,10 @@ from collections import deque
 import numpy as np
 from numpy.typing import NDArray
 
+from fedplan.convergence.saturation import RANGE
 from fedplan.core.signal import Signal
 
+DOUBT = 2.0  # how far beyond the usual range a saturation is believed: rounds can mislead
 Vector = NDArray[np.float64]
 
 
@@ -32,6 +34,11 @@ def saturation_of(whole: Vector, halfway: Vector, local_steps: float) -> float:
     if elasticity >= 1 - 1e-9:
         return math.inf
     return max(0.0, local_steps * elasticity / (1.0 - elasticity))
+
+
+def believed(saturation: float) -> float:
+    """The saturation, or the nearest that is believed."""
+    return min(max(saturation, RANGE[0] / DOUBT), RANGE[1] * DOUBT)
 
 
 class Window:

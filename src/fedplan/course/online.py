@@ -53,8 +53,9 @@ class Online:
 
     @cached_property
     def first(self) -> Choice[Grouping]:
-        """The groups and local steps that training begins with; limits on totals come later."""
-        free = replace(self.problem, limits=self.problem.limits.ranges_only())
+        """What training begins with; limits on totals come later, and so does a rate's end."""
+        limits = self.problem.limits.ranges_only()
+        free = replace(self.problem, limits=limits, learning_rate=None)
         chosen = plan_turns(free.evened(HEAVIEST), Saturation.within(*RANGE, rounds=ROUNDS))
         if chosen is None:
             raise AssertionError("without limits on totals there is a plan")

@@ -1,17 +1,17 @@
 """Steering by the rounds: local steps, groups, limits, and when to give up.
 
 Local steps. With saturation s and the costs of a step and of a round, (1 + s / E)(c_m + c_p E) is
-least at E = sqrt(s c_m / c_p). Where the rate falls, saturation grows as the rate shrinks, so s
-is multiplied by the rate now over the mean rate of the rounds to come. While the last model has no
-new best, steps do not rise, and later become fewer; what rounds said before its best is forgotten.
+least at E = sqrt(s c_m / c_p). Saturation grows as the rate shrinks, so s is multiplied by the rate
+now over the mean rate to come. While the last model has no new best, steps do not rise, and later
+become fewer; what rounds said before its best is forgotten.
 
 Shares. A client with far more data than others slows down what all learn, so at first none counts
-for more than a few average ones. Where that gets no further, or the end recedes, everyone counts by
-its data.
+for more than a few average ones, until that gets no further, or the end recedes.
 
 Groups. If no model has been better than the best so far for two cycles, updates of single groups
-undo each other, and half as many groups, of twice the clients, swing half as far. When the target
-is near, groups are merged if the rounds left are too few for so many.
+undo each other, and half as many groups swing half as far. If saturation is unusually low, clients
+differ so much that all have to be heard while the rate allows it. When the target is near, groups
+are merged if the rounds left are too few for so many.
 
 Limits. If a total is expected to exceed its limit, what is limited becomes dearer until it is not.
 """
@@ -22,7 +22,7 @@ from functools import partial
 
 import numpy as np
 
-from fedplan.convergence.saturation import RANGE, ROUNDS, Saturation, best_constant_steps
+from fedplan.convergence.saturation import ROUNDS, Saturation, best_constant_steps
 from fedplan.core.constraints import MAX_STEPS
 from fedplan.core.course import Decision
 from fedplan.core.fleet import Fleet
@@ -30,18 +30,17 @@ from fedplan.core.objective import Objective
 from fedplan.core.problem import Problem
 from fedplan.core.records import RoundRecord, Stop
 from fedplan.core.setting import RoundCost, Setting
-from fedplan.course.elasticity import Window
+from fedplan.course.elasticity import Window, believed
 from fedplan.course.forecast import Forecast
 from fedplan.course.pressure import Pressure
 from fedplan.participation.grouping import Grouper, Grouping
 from fedplan.participation.turns import Turns
-from fedplan.planning.turns import choose_groups
+from fedplan.planning.turns import HEARD_BY, choose_groups
 
 # `reproduction/suite.md` has what halving and doubling each does to the mean bill.
 OFTEN = 0.25  # rounds from one look to the next, for each group that has trained
 HEAVIEST = 4.0  # clients that one counts for at most, while the loss falls
 MOVE = 2.0  # local steps change at most by this factor at a look
-DOUBT = 2.0  # how far beyond the usual range a saturation is believed: rounds can mislead
 FEW = 5  # rounds: a window of fewer is noise, and no new best for fewer is luck
 FIRST_LOOK = 3  # with fewer rounds, what clients undo of each other does not show
 FEWEST_STEPS = 2  # half of a single step cannot be looked at
@@ -64,15 +63,13 @@ class OnlineSteering:
         if problem.target_loss is None:
             raise AssertionError("an online course has a target")
         self._problem, self._grouping, self._setting = problem, grouping, setting
-        self._known = known
+        self._known, self._window = known, Window()
         self._heaviest: float | None = HEAVIEST
-        self._window = Window()
         self._forecast = Forecast(problem.target_loss, self._rate)
         self._pressure = Pressure(problem, stop)
         self._best = (math.inf, 0)  # the best loss so far, and its round
         self._singles: list[float] = []  # the loss of the last model after each round
-        self._regrouped = 0  # the round of the last change of groups
-        self._pressed = 0  # the round in which a limit last made something dearer
+        self._regrouped = self._pressed = 0  # rounds of the last change of groups, and of prices
         self._hope, self._lost = 0, False  # last round within reach; whether a limit was beyond it
         self._next_look, self._pause = FIRST_LOOK, FIRST_LOOK
         self._why: list[str] = []
@@ -193,6 +190,8 @@ class OnlineSteering:
                 self._window.keep(max(stalled, FEW))
             saturation = self._window.saturation()
             if saturation is not None:
+                if saturation < believed(saturation):  # clients differ much
+                    self._hear_everyone(round_)
                 wanted = self._wanted_steps(saturation, round_)
                 self._set_steps(self._held_back(wanted, stalled))
         self._consider_giving_up(round_, last)
@@ -217,8 +216,7 @@ class OnlineSteering:
         coming = range(round_ + 1, round_ + 1 + max(round_, round(ROUNDS)))
         mean = math.fsum(map(self._rate, coming)) / len(coming)
         falls = self._rate(round_) / mean if mean else 1.0  # a rate can fall to nothing
-        believed = min(max(saturation, RANGE[0] / DOUBT), RANGE[1] * DOUBT)
-        wanted = math.sqrt(believed * falls * per_round / per_step)
+        wanted = math.sqrt(believed(saturation) * falls * per_round / per_step)
         if self._known is None or self._known.interval is None:
             return wanted
         low, high = (
@@ -240,12 +238,10 @@ class OnlineSteering:
         return min(wanted, now) if stalled >= self._stall else wanted
 
     def _set_steps(self, wanted: float) -> None:
-        now, limits = self._setting.local_steps, self._problem.limits
-        bounded = min(max(wanted, now / MOVE), now * MOVE)
-        most = limits.max_local_steps or MAX_STEPS
-        fewest = min(max(limits.min_local_steps or 1, FEWEST_STEPS), most)
-        steps = np.clip(round(bounded), fewest, most)
-        self._setting = replace(self._setting, local_steps=int(steps))
+        now = self._setting.local_steps
+        bounded = min(max(wanted, now / MOVE), now * MOVE, MAX_STEPS)
+        steps = self._problem.limits.steps_within(max(FEWEST_STEPS, round(bounded)))
+        self._setting = replace(self._setting, local_steps=steps)
 
     def _make_quieter(self, round_: int) -> None:
         """Give everyone's data its full weight, or halve the groups where it has that already."""
@@ -256,16 +252,21 @@ class OnlineSteering:
         elif self._groups > 1:
             self._regroup(self._groups // 2, round_, "The loss falls too slowly: larger groups.")
 
+    def _hear_everyone(self, round_: int) -> None:
+        """Have so few groups that all train before a dying rate leaves little to learn."""
+        if self._groups > (most := self._forecast.rounds_to(HEARD_BY)):
+            self._regroup(most, round_, "Clients differ, and the rate dies out: larger groups.")
+
     @property
     def _priced(self) -> Problem:
-        """The problem with the prices that limits have raised, and the largest shares cut."""
-        priced = replace(self._problem, objective=self._pressure.objective)
+        """The problem with the prices that limits raised, no large shares, and a lasting rate."""
+        priced = replace(self._problem, objective=self._pressure.objective, learning_rate=None)
         return priced if self._heaviest is None else priced.evened(self._heaviest)
 
     @property
     def _is_uneven(self) -> bool:
         """Whether some clients count for less than their data."""
-        return not np.array_equal(self._priced.fleet.samples, self._problem.fleet.samples)
+        return bool((self._priced.fleet.samples < self._problem.fleet.samples).any())
 
     def _finish(self, round_: int, rounds: float) -> None:
         """Merge groups if a training that ends after so many rounds has no time for them."""
@@ -312,8 +313,7 @@ class OnlineSteering:
     def _least(self, left: float, objective: Objective) -> float:
         """The least that the rest can cost by this objective, if it takes `left` rounds now."""
         steps, shown = self._setting.local_steps, self._window.saturation()
-        usual = Saturation().saturation if shown is None else shown
-        saturation = min(max(usual, RANGE[0] / DOUBT), RANGE[1] * DOUBT)
+        saturation = believed(Saturation().saturation if shown is None else shown)
         alone = replace(self._priced, objective=objective)
         per_step, per_round = choose_groups(alone, steps, left).line()
         best = (math.sqrt(per_round) + math.sqrt(saturation * per_step)) ** 2  # at the best E

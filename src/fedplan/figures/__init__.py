@@ -15,13 +15,7 @@ from fedplan.figures.fit import fit_figure_data, learnt_figure_data
 from fedplan.figures.frontier import frontier_figure_data
 from fedplan.figures.losses import convergence_data, run_figure_data
 from fedplan.figures.plan import plan_figure_data
-from fedplan.figures.plots import (
-    plot_convergence,
-    plot_costs,
-    plot_fit,
-    plot_frontier,
-    plot_plan,
-)
+from fedplan.figures.plots import plot_convergence, plot_costs, plot_fit, plot_frontier, plot_plan
 from fedplan.figures.save import SUFFIXES, draw_print, draw_screen, save_figure
 from fedplan.figures.spec import Figure, Panel, alone
 from fedplan.figures.sweep import sweep_figure_data

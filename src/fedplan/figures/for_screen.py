@@ -138,10 +138,7 @@ def _axes_layout(spot: _Spot) -> tuple[dict[str, Any], dict[str, Any]]:
     on_x: dict[str, Any] = {"domain": [*spot.x], "anchor": y}
     if isinstance(panel.y, Categories):  # bars, which have their numbers beside them
         on_x |= {"nticks": 4, "tickangle": 0}
-    return (
-        _axis_layout(panel.x) | on_x,
-        _axis_layout(panel.y) | on_y,
-    )
+    return (_axis_layout(panel.x) | on_x, _axis_layout(panel.y) | on_y)
 
 
 def _spots(data: Figure, inner: float, width: float) -> Iterator[_Spot]:

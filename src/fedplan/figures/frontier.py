@@ -120,10 +120,7 @@ def frontier_panel(
 
 
 def _axes(
-    points: Sequence[FrontierPoint],
-    marks: Sequence[Mark],
-    relative: str,
-    limits: Constraints,
+    points: Sequence[FrontierPoint], marks: Sequence[Mark], relative: str, limits: Constraints
 ) -> tuple[Axis, Axis]:
     chosen = [mark.place for mark in marks if mark.role == "chosen"]
     core, typical = [*points, *chosen], chosen or points

@@ -64,11 +64,7 @@ def plot_frontier(points: Sequence[FrontierPoint], *, backend: Backend = "plotly
 
 
 def plot_fit(
-    estimate: Estimate,
-    pilots: Sequence[Pilot],
-    num_clients: int,
-    *,
-    backend: Backend = "plotly",
+    estimate: Estimate, pilots: Sequence[Pilot], num_clients: int, *, backend: Backend = "plotly"
 ) -> Any:
     """The pilots with the bound that `estimate_bound` fitted to them, and its intervals.
 

@@ -35,11 +35,7 @@ def _is_pair(value: object) -> bool:
 
 
 def check_options(
-    study: str,
-    target_loss: float,
-    patience: int,
-    min_clients: int,
-    plan: object,
+    study: str, target_loss: float, patience: int, min_clients: int, plan: object
 ) -> None:
     """Refuse what makes no sense, all at once."""
     rules = {

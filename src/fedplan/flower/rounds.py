@@ -177,11 +177,7 @@ class Rounds:
         return observations, parts
 
     def _deal(
-        self,
-        turn: Turn,
-        conduct: Conduct,
-        answered: set[int],
-        observations: Sequence[Observation],
+        self, turn: Turn, conduct: Conduct, answered: set[int], observations: Sequence[Observation]
     ) -> list[int]:
         """Whom to ask now: the round's cohort, then the next of the deal for those that failed.
 
@@ -275,11 +271,7 @@ class Rounds:
         return max(answer.seconds - part.waited_seconds, part.train_seconds)
 
     def exchange(
-        self,
-        orders: Mapping[int, Order],
-        round_: int,
-        deadline_s: float,
-        spread: float = math.inf,
+        self, orders: Mapping[int, Order], round_: int, deadline_s: float, spread: float = math.inf
     ) -> Iterator[tuple[int, Answer]]:
         """Give clients their orders, and yield each one's answer, or that there was none."""
         present = self.roster.present

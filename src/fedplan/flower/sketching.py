@@ -61,9 +61,7 @@ class Sketcher:
         return Signal(whole=zero, halfway=gone) if any(halves) else Signal(whole=gone, halfway=zero)
 
     def signal(
-        self,
-        old: Weights,
-        updates: Sequence[tuple[float, Weights, Vector | None]],
+        self, old: Weights, updates: Sequence[tuple[float, Weights, Vector | None]]
     ) -> tuple[Signal | None, list[int]]:
         """What a round says of its local steps, and the places of sketches that cannot be true.
 

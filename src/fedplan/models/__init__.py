@@ -26,10 +26,5 @@ MODELS = {
 }
 
 __getattr__, __dir__, __all__ = lazy_names(
-    __name__,
-    {
-        "learner": "Learner",
-        "lenet": "LeNet5",
-        "logistic": "Logistic",
-    },
+    __name__, {"learner": "Learner", "lenet": "LeNet5", "logistic": "Logistic"}
 )

@@ -45,11 +45,7 @@ class FrontierPoint:
 
 
 def compute_frontier(
-    fleet: Fleet,
-    bound: Bound,
-    *,
-    target_gap: float = 1.0,
-    constraints: Constraints | None = None,
+    fleet: Fleet, bound: Bound, *, target_gap: float = 1.0, constraints: Constraints | None = None
 ) -> Rows[FrontierPoint]:
     """All non-dominated (K, E) by rising time, so falling energy; exact stragglers.
 
@@ -74,11 +70,7 @@ def compute_frontier(
 
 
 def frontier_by_law(
-    problem: Problem,
-    known: Bound | Estimate | Saturation,
-    law: str,
-    *,
-    target_gap: float = 1.0,
+    problem: Problem, known: Bound | Estimate | Saturation, law: str, *, target_gap: float = 1.0
 ) -> tuple[Rows[FrontierPoint], bool]:
     """The frontier of any law, and whether every setting was examined.
 

@@ -28,9 +28,9 @@ _REPEATS = 4  # regroupings at most: two or three are the rule
 _STEPS_TRIED = 24  # numbers of local steps looked at where a limit on totals binds
 _STRIDE = 1.3  # from one number of groups to the next: the cost is flat around its least
 _MOST_GROUPS = 256  # more take long to find, and save little
-# The part of all that a dying rate can teach within which every group has trained. Chosen on seven
-# tasks of `reproduction/fresh.md`: with 0.5 training costs a quarter more, with 0.9 some fail.
-_HEARD_BY = 0.75
+# The part of all that a dying rate can teach within which every group has trained. Chosen on six
+# tasks (docs/decisions/0014): with 0.5 training costs a quarter more, with 0.9 some fail.
+HEARD_BY = 0.75
 _PATIENCE = 2  # numbers of groups that may be worse before the search ends
 _MANY = 8192  # devices; of more, this many stand for all while steps and groups are searched for
 
@@ -116,7 +116,7 @@ def _most_turns(rate: LearningRate | None) -> int:
     if rate is None:
         return _MOST_GROUPS
     ends, done = clock(rate)
-    return int(ends[np.searchsorted(done, _HEARD_BY * done[-1])])
+    return int(ends[np.searchsorted(done, HEARD_BY * done[-1])])
 
 
 def plan_turns(problem: Problem, convergence: Convergence) -> Choice[Grouping] | None:

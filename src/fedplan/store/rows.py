@@ -16,12 +16,7 @@ from typing import Any, TypeVar
 from fedplan.core.course import Decision, Identified
 from fedplan.core.records import Observation, RoundRecord, RunRecord
 from fedplan.core.setting import Setting
-from fedplan.store.entries import (
-    canonical_json,
-    current_versions,
-    fingerprint_of,
-    read_key,
-)
+from fedplan.store.entries import canonical_json, current_versions, fingerprint_of, read_key
 from fedplan.store.packing import (
     pack_cohorts,
     pack_number,

@@ -121,11 +121,7 @@ class Store:
         return True
 
     def save_round(
-        self,
-        experiment: Mapping[str, Any],
-        course: Identified,
-        seed: int,
-        record: RoundRecord,
+        self, experiment: Mapping[str, Any], course: Identified, seed: int, record: RoundRecord
     ) -> None:
         """Save one more round of a run in progress, as its last.
 

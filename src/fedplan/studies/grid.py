@@ -81,10 +81,7 @@ class SweptStudy:
 
 
 def read_sweep(
-    name: str,
-    overrides: Iterable[str] = (),
-    *,
-    required: Sequence[str] = ("target-loss", "fleet"),
+    name: str, overrides: Iterable[str] = (), *, required: Sequence[str] = ("target-loss", "fleet")
 ) -> SweptStudy:
     """Read a study to sweep; clients-per-round, groups and local-steps may be lists: `1,2,5`.
 

@@ -67,10 +67,7 @@ class TaskTable(Table):
         "What is learnt: `synthetic`, `mnist`, `mnist-mini` (a tenth of MNIST, no download), or "
         "the path of an .npz file, or of a folder with one per client.",
     )
-    model: _Model = _key(
-        "logistic",
-        f"What learns: {_choices(MODELS)}.",
-    )
+    model: _Model = _key("logistic", f"What learns: {_choices(MODELS)}.")
     num_clients: int = _generated(100, "Clients N.", ge=1)
     alpha: float = _synthetic(1.0, "How far the clients' models differ.", ge=0)
     beta: float = _synthetic(1.0, "How far the clients' inputs differ.", ge=0)

@@ -4,14 +4,7 @@ from fedplan.tasks.dataset import FederatedData
 from fedplan.tasks.files import read_data
 from fedplan.tasks.mnist import Digits, load_mnist, mnist_mini
 from fedplan.tasks.mnist_download import fetch_mnist
-from fedplan.tasks.partition import (
-    Assignment,
-    by_sizes,
-    dirichlet,
-    federate,
-    iid,
-    power_law_sizes,
-)
+from fedplan.tasks.partition import Assignment, by_sizes, dirichlet, federate, iid, power_law_sizes
 from fedplan.tasks.synthetic_data import synthetic
 from fedplan.tasks.two_labels import two_labels_balanced, two_labels_shards
 

@@ -44,12 +44,7 @@ def by_sizes(num_samples: int, sizes: Sequence[int] | IntArray, seed: int = 0) -
 
 
 def power_law_sizes(
-    num_clients: int,
-    num_samples: int,
-    *,
-    exponent: float = 1.5,
-    min_size: int = 1,
-    seed: int = 0,
+    num_clients: int, num_samples: int, *, exponent: float = 1.5, min_size: int = 1, seed: int = 0
 ) -> IntArray:
     """Draw client sizes with a power-law tail that add up to num_samples exactly.
 

@@ -93,10 +93,7 @@ def doubts(question: Question) -> dict[str, Any]:
         return {"sensitivity": [], "turns": too_large}
     plan = question.plan()
     cases = ({**asdict(case), "words": f"+{case.regret:.1%}"} for case in question.what_ifs(plan))
-    return {
-        "sensitivity": [*cases],
-        "turns": _about_turns(question, plan),
-    }
+    return {"sensitivity": [*cases], "turns": _about_turns(question, plan)}
 
 
 def _about_turns(question: Question, plan: Plan) -> str:

@@ -172,10 +172,7 @@ def _current(
 
 
 def _reference(
-    state: Mapping[str, Any],
-    shelf: Shelf,
-    devices: Devices | None,
-    convergence: Convergence | None,
+    state: Mapping[str, Any], shelf: Shelf, devices: Devices | None, convergence: Convergence | None
 ) -> Bound | Estimate:
     """The bound that the user's own is compared with: the given one, or the example's."""
     if devices is None or convergence is None:
