@@ -69,7 +69,7 @@ $(VENV)/.run: pyproject.toml reproduction/pyproject.toml | $(BIN)/python
 	@touch $@
 
 # Those of extras, of pages and of a browser need what the package itself does not.
-WITH_EXTRAS := flower docs contracts/test_torch.py models/test_torch_learner.py models/torch_cases.py
+WITH_EXTRAS := flower docs test_public.py contracts/test_torch.py models/test_torch_learner.py models/torch_cases.py
 $(VENV)-lowest/.run: pyproject.toml reproduction/pyproject.toml
 	$(PYTHON) -m venv $(VENV)-lowest
 	@$(VENV)-lowest/bin/python -m pip install --quiet --disable-pip-version-check uv
