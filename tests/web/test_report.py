@@ -421,6 +421,7 @@ def opened(browser, path, **options):
     return page, noted
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize(("width", "scheme"), SIZES)
 def test_figures_are_drawn_offline_at_every_size(browser, demo_page, width, scheme):
     page, noted = opened(
@@ -435,6 +436,7 @@ def test_figures_are_drawn_offline_at_every_size(browser, demo_page, width, sche
     page.context.close()
 
 
+@pytest.mark.e2e
 def test_without_scripts_the_drawings_stay(browser, demo_page):
     page, _ = opened(browser, demo_page, java_script_enabled=False)
     images = page.locator("figure img:visible")
@@ -443,6 +445,7 @@ def test_without_scripts_the_drawings_stay(browser, demo_page):
     page.context.close()
 
 
+@pytest.mark.e2e
 def test_on_paper_drawings_take_the_place_of_what_moves(browser, demo_page):
     page, _ = opened(browser, demo_page, color_scheme="dark")
     page.wait_for_function("document.querySelectorAll('figure.drawn').length == 4")
@@ -455,6 +458,7 @@ def test_on_paper_drawings_take_the_place_of_what_moves(browser, demo_page):
     page.context.close()
 
 
+@pytest.mark.e2e
 def test_a_hostile_page_runs_nothing_of_its_own(browser, store, tmp_path, fedplan):
     with Store(store) as open_store:
         open_store.save_study(HOSTILE, {"task": {"data": HOSTILE}}, {HOSTILE: HOSTILE})
