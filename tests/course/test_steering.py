@@ -247,3 +247,30 @@ def test_costs_that_turn_out_otherwise_make_other_groups():
 def test_without_a_target_there_is_no_online_course():
     with pytest.raises(InputError, match="target_loss"):
         Online(problem=problem_of(target=None))
+
+
+def test_where_clients_differ_and_the_rate_dies_out_all_are_heard_in_time():
+    rates = {
+        "dying": LearningRate(initial=0.1, schedule="exponential", decay=0.8),
+        "lasting": LearningRate(initial=0.1),
+    }
+    groups = {}
+    for name, rate in rates.items():
+        course = Online(problem=problem_of(fleet_of(60), weight=1.0, rate=rate))
+        steering, asked = follow(course, 12, falling, lambda one: 1.0 / (1.0 + one.local_steps))
+        groups[name] = [one.groups for one in asked]
+        told_so = [one for one in steering.decisions if "Clients differ" in one.why]
+        assert len(told_so) == (name == "dying")
+    assert groups["dying"][0] == groups["lasting"][0] == groups["lasting"][-1] > 7
+    assert groups["dying"][-1] <= 7  # three quarters of what 0.8^r can teach
+
+
+def test_groups_that_limits_keep_are_not_made_again():
+    """A cap on clients at once needs more groups than the rate allows: nothing changes."""
+    rate = LearningRate(initial=0.1, schedule="exponential", decay=0.5)
+    course = Online(
+        problem=problem_of(fleet_of(60), weight=1.0, rate=rate, max_clients_per_round=5)
+    )
+    steering, asked = follow(course, 12, falling, lambda one: 1.0 / (1.0 + one.local_steps))
+    assert sum("Clients differ" in one.why for one in steering.decisions) <= 1
+    assert min(one.groups for one in asked) == 12

@@ -6,7 +6,7 @@ now over the mean rate to come. While the last model has no new best, steps do n
 become fewer; what rounds said before its best is forgotten.
 
 Shares. A client with far more data than others slows down what all learn, so at first none counts
-for more than a few average ones, until that gets no further, or the end recedes.
+for more than a few average ones, until that gets no further or the end recedes.
 
 Groups. If no model has been better than the best so far for two cycles, updates of single groups
 undo each other, and half as many groups swing half as far. If saturation is unusually low, clients
@@ -68,10 +68,10 @@ class OnlineSteering:
         self._forecast = Forecast(problem.target_loss, self._rate)
         self._pressure = Pressure(problem, stop)
         self._best = (math.inf, 0)  # the best loss so far, and its round
-        self._singles: list[float] = []  # the loss of the last model after each round
+        self._singles: list[float] = []  # losses of the last model, one per round
         self._regrouped = self._pressed = 0  # rounds of the last change of groups, and of prices
         self._hope, self._lost = 0, False  # last round within reach; whether a limit was beyond it
-        self._next_look, self._pause = FIRST_LOOK, FIRST_LOOK
+        self._next_look = self._pause = FIRST_LOOK
         self._why: list[str] = []
         self.hopeless: str | None = None
         why = f"The devices make the groups, {source} the local steps."
@@ -278,9 +278,9 @@ class OnlineSteering:
         """Cut the devices into at most so many groups; their credits stay with the clients."""
         grouper = Grouper(self._priced, self._setting.local_steps)
         fewest, most = grouper.range
-        found = grouper.group(min(max(number, fewest, 1), most))
+        found = grouper.group(min(max(number, fewest), most))
         law = self._setting.participation
-        if found is None or not isinstance(law, Turns):
+        if found is None or not isinstance(law, Turns) or number < self._groups <= fewest:
             return
         fleet = self._problem.fleet
         samples = np.repeat(fleet.samples, fleet.count)
