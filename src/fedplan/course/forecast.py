@@ -165,17 +165,6 @@ class Forecast:
         ahead = math.log(self._time_of(round_) / self._now)
         return level + _FAR * ahead * min(steepest, 0.0) > math.log(self._target)
 
-    def rounds_to(self, part: float) -> int:
-        """Rounds from now in which this part of all that the rates still allow is learnt.
-
-        >>> dying = Forecast(target_loss=1.0, rate=lambda round_: 0.5**round_)
-        >>> dying.rounds_to(0.75)
-        2
-        """
-        end = self._time_of(_FURTHEST)
-        wanted = self._now + part * (end - self._now)
-        return int(np.searchsorted(self._clock, wanted)) - len(self._losses)
-
     @np.errstate(divide="ignore", invalid="ignore")
     def _line_in_time(
         self, first: int | None = None, of: Callable[[Values], Values] = np.asarray

@@ -35,7 +35,7 @@ from fedplan.course.forecast import Forecast
 from fedplan.course.pressure import Pressure
 from fedplan.participation.grouping import Grouper, Grouping
 from fedplan.participation.turns import Turns
-from fedplan.planning.turns import HEARD_BY, choose_groups
+from fedplan.planning.turns import choose_groups, most_turns
 
 # `reproduction/suite.md` has what halving and doubling each does to the mean bill.
 OFTEN = 0.25  # rounds from one look to the next, for each group that has trained
@@ -254,7 +254,7 @@ class OnlineSteering:
 
     def _hear_everyone(self, round_: int) -> None:
         """Have so few groups that all train before a dying rate leaves little to learn."""
-        if self._groups > (most := self._forecast.rounds_to(HEARD_BY)):
+        if self._groups > (most := most_turns(self._problem.learning_rate, round_)):
             self._regroup(most, round_, "Clients differ, and the rate dies out: larger groups.")
 
     @property

@@ -30,7 +30,7 @@ _STRIDE = 1.3  # from one number of groups to the next: the cost is flat around 
 _MOST_GROUPS = 256  # more take long to find, and save little
 # The part of all that a dying rate can teach within which every group has trained. Chosen on six
 # tasks (docs/decisions/0014): with 0.5 training costs a quarter more, with 0.9 some fail.
-HEARD_BY = 0.75
+_HEARD_BY = 0.75
 _PATIENCE = 2  # numbers of groups that may be worse before the search ends
 _MANY = 8192  # devices; of more, this many stand for all while steps and groups are searched for
 
@@ -94,7 +94,7 @@ def _groupings(problem: Problem, local_steps: float, rounds: float) -> Iterator[
     """Cuts into more and more groups, until more have not paid for a while."""
     grouper = Grouper(problem, local_steps)
     fewest, most = grouper.range
-    most = max(fewest, min(most, _MOST_GROUPS, _most_turns(problem.learning_rate)))
+    most = max(fewest, min(most, _MOST_GROUPS, most_turns(problem.learning_rate)))
     best, worse, number = math.inf, 0, fewest
     while number <= most and worse < _PATIENCE:
         found = grouper.group(number)
@@ -107,8 +107,8 @@ def _groupings(problem: Problem, local_steps: float, rounds: float) -> Iterator[
         number = most if number < most < following else following
 
 
-def _most_turns(rate: LearningRate | None) -> int:
-    """Rounds until most of the sum of all rates is reached.
+def most_turns(rate: LearningRate | None, after: int = 0) -> int:
+    """Rounds, after so many, until most of what the rate still allows is used up.
 
     With more groups than that, the last ones train when little can be learnt any more. A constant
     or harmonic rate never comes to an end, and sets no bound that matters.
@@ -116,7 +116,8 @@ def _most_turns(rate: LearningRate | None) -> int:
     if rate is None:
         return _MOST_GROUPS
     ends, done = clock(rate)
-    return int(ends[np.searchsorted(done, HEARD_BY * done[-1])])
+    used = float(np.interp(after, ends, done, left=0.0))
+    return int(ends[np.searchsorted(done, used + _HEARD_BY * (done[-1] - used))]) - after
 
 
 def plan_turns(problem: Problem, convergence: Convergence) -> Choice[Grouping] | None:
